@@ -76,6 +76,9 @@ sources src | xargs -r awk '
 git ls-files | grep -vE '\.(gz|h5|png)$' | xargs -r grep -nE '[[:space:]]+$' /dev/null |
     grep -v '^tests/data/' | rule 'trailing whitespace'
 search '	' src include tests | rule 'tab'
+# clang-format keeps C to 100 columns.
+git ls-files '*.sh' '*.py' '*.awk' .ci/run tests/mpich/mpirun |
+    LC_ALL=C.UTF-8 xargs -r grep -nE '^.{101}' /dev/null | rule 'a line over 100 columns'
 # Kernels may be long: a comment that begins "Kernel:" stands right above them.
 sources src tests | xargs -r awk '
     FNR == 1 { start = 0; kernel = 0 }

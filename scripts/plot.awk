@@ -52,6 +52,7 @@ END {
             least = l
             at = step + 0
         }
+    }
     if (best != "") print at, eval[at] >(base ".best")
     n = split(histogram, bar, ",")
     for (i = 1; i <= n; i++) print i - 1, bar[i] >(base ".staleness")

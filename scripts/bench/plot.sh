@@ -58,7 +58,8 @@ bars() {
     [ "$(of 2 "$1" "$2" | wc -l)" -gt 2 ] && turn='rotate by -20' || turn=norotate
     table "$1" "$2" >"$tmp/$tables"
     plots=$(of 3 "$1" "$2" | awk -v file="$tmp/$tables" '{
-        printf "%s \"%s\" using %d%s ", NR > 1 ? "," : "", file, NR + 1, NR > 1 ? "" : ":xtic(1)"
+        first = NR == 1
+        printf "%s \"%s\" using %d%s ", first ? "" : ",", file, NR + 1, first ? ":xtic(1)" : ""
         printf "title \"%s\" lc %d", $0, NR
     }')
     cat <<END

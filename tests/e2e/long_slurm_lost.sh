@@ -13,8 +13,8 @@ keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=2
 job 4 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || fail_with "$tmp/out" whole
 
 id=$(DTRAIN=$dtrain OMPI_MCA_btl_tcp_if_include=eth0 slurm sbatch --parsable --nodes=2 \
-        --ntasks-per-node=2 --output="$tmp/lost.log" scripts/slurm/dtrain.sbatch \
-        "$recipes/exp-curve.ini" run.dir="$tmp/lost" $keys test.slow_rank=1 test.slow_secs=0.05) ||
+    --ntasks-per-node=2 --output="$tmp/lost.log" scripts/slurm/dtrain.sbatch \
+    "$recipes/exp-curve.ini" run.dir="$tmp/lost" $keys test.slow_rank=1 test.slow_secs=0.05) ||
     fail sbatch
 settle grep -q '"step":40,' "$tmp/lost/metrics.jsonl" || fail_with "$tmp/lost.log" 'no start'
 check_eq 'hosts before' "$(record "$tmp/lost" start hosts)" 2
