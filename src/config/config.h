@@ -726,6 +726,8 @@ bool dt__config_gap(const struct dt_config *config, double *size, bool *is_time)
  * ...); size 0: without ranks. DT_EUSAGE names the keys. */
 dt_status dt__config_check(const struct dt_config *config, int size);
 
+/* Writes the given keys, as text that dt_config_read_text parses. The caller frees it. */
+dt_status dt__config_given_text(const struct dt_config *config, char **out_text);
 /* Writes "key = value" for the given keys of a section, except those in "a|b|c". DT_EMEMORY. */
 dt_status dt__config_print_given(const struct dt_config *config, const char *section,
                                  const char *but, FILE *out);

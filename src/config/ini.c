@@ -176,10 +176,13 @@ dt_status dt_config_read_file(struct dt_config *config, const char *path)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* `where` false: leaves out keys that only say where the run is. Options of other commands, and
+enum print { PRINT_ALL, PRINT_BUT_PLACE, PRINT_GIVEN };
+
+/* PRINT_BUT_PLACE: leaves out keys that only say where the run is. Options of other commands, and
  * hidden ones, are printed if they differ from the default; the short forms of a network are left
  * out if its layers are listed. */
-static dt_status print_options(const struct dt_config *config, bool where, struct dt_text *out)
+static dt_status print_options(const struct dt_config *config, enum print which,
+                               struct dt_text *out)
 {
     struct dt_text text = {0};
     const char *section = NULL;
@@ -191,7 +194,8 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
                           dt__config_word_index("layers|task|split|output_bias", option->key) < 0;
         bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
-        if (short_form || (place && !where)) continue;
+        if (short_form || (place && which == PRINT_BUT_PLACE)) continue;
+        if (which == PRINT_GIVEN && config->given[i] != DT_GIVEN) continue;
         const char *value = dt__option_text(config, option, buffer);
         if (!usual && !strcmp(value, option->initial)) continue;
         if (section != option->section)
@@ -230,7 +234,15 @@ dt_status dt__config_print_given(const struct dt_config *config, const char *sec
 dt_status dt_config_print(const struct dt_config *config, char **out_text)
 {
     struct dt_text text;
-    DT_TRY(print_options(config, true, &text));
+    DT_TRY(print_options(config, PRINT_ALL, &text));
+    *out_text = text.data;
+    return DT_OK;
+}
+
+dt_status dt__config_given_text(const struct dt_config *config, char **out_text)
+{
+    struct dt_text text;
+    DT_TRY(print_options(config, PRINT_GIVEN, &text));
     *out_text = text.data;
     return DT_OK;
 }
@@ -238,7 +250,7 @@ dt_status dt_config_print(const struct dt_config *config, char **out_text)
 dt_status dt__config_crc(const struct dt_config *config, uint32_t *out)
 {
     struct dt_text text;
-    DT_TRY(print_options(config, false, &text));
+    DT_TRY(print_options(config, PRINT_BUT_PLACE, &text));
     *out = dt__crc32c(0, text.data, text.length);
     dt__text_free(&text);
     return DT_OK;

@@ -83,17 +83,29 @@ done:
 
 /* ---- the directory -------------------------------------------------------------------------- */
 
-/* Rank 0: locks the run directory; a resumed search must be the same search. */
+static struct dt__path config_path(const struct dt_config *config)
+{
+    return dt__path("%s/config.ini", config->run.dir);
+}
+
+/* Returns true if the run directory has a search. */
+static bool search_exists(const struct dt_config *config)
+{
+    return dt__path_exists(dt__path("%s/search.jsonl", config->run.dir).text) &&
+           dt__path_exists(config_path(config).text);
+}
+
+/* Rank 0: locks the run directory; a resumed search must be the same search. Its config.ini lists
+ * the given keys only, since each trial's preset decides the others. */
 static dt_status directory_take(const struct dt_config *config, int *lock)
 {
     const char *dir = config->run.dir;
-    const struct dt__path path = dt__path("%s/config.ini", dir),
-                          journal = dt__path("%s/search.jsonl", dir);
+    const struct dt__path path = config_path(config);
     struct dt_config before;
     char *text = NULL;
     DT_TRY(dt__dir_make(dir));
     DT_TRY(dt__lock_take(dir, lock));
-    if (dt__path_exists(journal.text) && dt__path_exists(path.text)) {
+    if (search_exists(config)) {
         DT_TRY(dt__config_init(&before));
         dt_status status = dt_config_read_file(&before, path.text);
         if (!status) status = dt__config_match_search(&before, config);
@@ -102,7 +114,7 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
     } else if (dt__path_exists(dt__path("%s/metrics.jsonl", dir).text)) {
         return dt_fail(DT_EIO, "%s: holds a run, not a search: expected another run.dir", dir);
     }
-    DT_TRY(dt_config_print(config, &text));
+    DT_TRY(dt__config_given_text(config, &text));
     const dt_status status = dt__file_write(path.text, text, strlen(text), NULL, NULL);
     dt_free(text);
     return status;
@@ -238,20 +250,35 @@ static dt_status certainty_check(const struct dt__search *search)
     return dt_fail(DT_EUSAGE, "predict.interval: expected data.test_fraction or search.folds");
 }
 
-/* Parses the space. If none is set, rank 0 writes the default space into the configuration. */
+/* Rank 0: sets a space that is not given: that of the search to resume, else the default space.
+ * Also if no trial draws, since a later search may have more trials. */
+static dt_status space_choose(const struct dt__search *search, struct dt_config *config)
+{
+    char *text = NULL, *pair = NULL;
+    struct dt_config before;
+    dt_status status = DT_OK;
+    if (search_exists(config)) {
+        DT_TRY(dt__config_init(&before));
+        status = dt_config_read_file(&before, config_path(config).text);
+        if (!status && *before.search.space) status = dt__strdup(before.search.space, &text);
+        dt__config_free(&before);
+    }
+    if (!status && !text) status = dt__space_usual(config, search->fold[0].rows, &text);
+    if (!status) status = dt__format(&pair, "search.space=%s", text);
+    if (!status) status = dt_config_set(config, pair);
+    if (!status && config->search.trials > 1 + search->linear) dt__info("%s", pair);
+    dt_free(pair);
+    dt_free(text);
+    return status;
+}
+
+/* Parses the space. */
 static dt_status space_make(struct dt__search *search, struct dt_config *config)
 {
-    char *text = NULL;
     dt_status status = DT_OK;
     const bool leads = search->world->rank == 0;
     search->linear = linear_pays(search);
-    if (leads && !*config->search.space) { /* also if no trial draws: a later search may have more
-                                            * trials */
-        status = dt__space_usual(config, search->fold[0].rows, &text);
-        if (!status && config->search.trials > 1 + search->linear)
-            dt__info("search.space=%s", text);
-        if (!status) dt_free(config->search.space), config->search.space = text;
-    }
+    if (leads && !*config->search.space) status = space_choose(search, config);
     DT_TRY(config_send(search->world, config, status));
     status = dt__space_parse(config->search.space, &search->space);
     if (!status && leads) status = trials_check(search);

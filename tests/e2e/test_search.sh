@@ -116,6 +116,15 @@ check_eq 'model with more trials' "$(model s)" "$(model np1)"
 rm -r s
 search 1 search.trials=2 && search 1 search.trials=3 ||
     { cat err; fail 'more trials than those without draws'; }
+# Its config.ini repeats it, and has its space, even if the program has another one by now.
+job 1 search s/config.ini run.dir=again 2>err || { cat err; fail 'a search from a config.ini'; }
+trials() { grep '"trial"' "$1/search.jsonl" | sed 's/,"secs".*//'; }
+check_eq 'trials again' "$(trials again)" "$(trials s)"
+sed -i 's/^space = .*/space = "train.lr=0.001..0.002"/' s/config.ini
+search 1 search.trials=4 || { cat err; fail 'a space from a config.ini'; }
+grep -q '"trial":3,.*"settings":{"train.lr":"0.001[0-9]*"},' s/search.jsonl ||
+    fail 'the space is not that of config.ini'
+rm -r again
 # Other rows are refused.
 cp rows.csv same.csv
 sed -i '7s/[0-9.]*,/3.25,/' rows.csv
