@@ -89,7 +89,7 @@ static void run_slots(struct bench *bench)
         while (dt__async_begin(async)) {
             const float *weights = dt__async_read(async);
             compute(bench, weights, dt__async_grad(async));
-            dt__async_send(async, &(struct dt_note){.rows = 1});
+            dt__async_send(async, &(struct dt_gradient_info){.rows = 1});
         }
     else
         while (!dt__async_over(async))
