@@ -696,8 +696,8 @@ START_TEST(a_layout_of_a_wrong_size_is_refused)
     const unsigned char size[8] = {60 * 40 * 4 & 255, 60 * 40 * 4 >> 8};
     pack_sample(&bytes, &length);
     ck_assert_ptr_nonnull(at = memmem(bytes, length, size, sizeof size));
-    ck_assert(at[-10] == 4 && at[-9] == 1); /* before the size: version 4, contiguous layout, 8
-                                             * bytes of address */
+    /* before the size: version 4, contiguous layout, 8 bytes of address */
+    ck_assert(at[-10] == 4 && at[-9] == 1);
     at[0]++;
     seal(bytes, length);
     write_bytes(in_dir("layout.h5"), bytes, length);

@@ -1142,8 +1142,8 @@ START_TEST(a_resume_keeps_its_preset)
 {
     struct dt_config before;
     EXPECT_OK(dt__config_init(&before));
-    EXPECT_OK(dt_config_set(&before, "data.encode=none")); /* the earlier run has decided what auto
-                                                            * means */
+    /* the earlier run has decided what auto means */
+    EXPECT_OK(dt_config_set(&before, "data.encode=none"));
     set_up();
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
@@ -1156,8 +1156,8 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&before, "train.epochs=55"));
     EXPECT_OK(dt_config_set(&before, "model.layers=dense 9 relu"));
     set_up();
-    EXPECT_OK(dt_config_set(&config, "train.lr=0.5")); /* given, so that auto would mean no
-                                                        * preset */
+    /* given, so that auto would mean no preset */
+    EXPECT_OK(dt_config_set(&config, "train.lr=0.5"));
     EXPECT_OK(dt__config_settle(&config, true));
     EXPECT_OK(dt__config_settle_resume(&config, &before));
     EXPECT_OK(settle_by(1000, 5, false, true));

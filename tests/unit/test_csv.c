@@ -418,8 +418,8 @@ START_TEST(files_must_agree)
                 "b.csv:1: the header lacks 'q'; columns go by the names in a.csv");
     put_text("b.csv", "p,r,y\n1,2,0\n");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: the header lacks 'q'");
-    put_text("b.csv", "7,8,9\n1,2,0\n"), set("data.header=yes"); /* headers match by names, never by
-                                                                  * position */
+    /* headers match by names, never by position */
+    put_text("b.csv", "7,8,9\n1,2,0\n"), set("data.header=yes");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: the header lacks 'y', 'p', 'q'");
     set("data.header=auto");
     put_text("a.csv", "1,2,0\n");
@@ -526,8 +526,8 @@ START_TEST(decimals_may_have_commas)
     snprintf(option, sizeof option, s == ' ' ? "data.separator=space" : "data.separator=%c", s);
     set(option), set("data.decimal=,"), set("data.train=a.csv");
     expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
-    put_text("a.csv", "p, in m, wide;q;y\n1;2,5;0\n-3;4000,0;2\n"); /* the commas in a name do not
-                                                                     * separate */
+    /* the commas in a name do not separate */
+    put_text("a.csv", "p, in m, wide;q;y\n1;2,5;0\n-3;4000,0;2\n");
     set("data.separator=auto");
     expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
 }
@@ -717,8 +717,8 @@ START_TEST(gaps_are_filled)
     set("data.normalize=standard");
     const float standard[] = {-1, 0, 0, 0, 0, 1, 1, 0, 0};
     expect_rows(standard, NULL, 3, 3);
-    set("data.missing=mean"), set("data.scale=0.5"); /* the mean of the raw values, scaled like
-                                                      * them */
+    /* the mean of the raw values, scaled like them */
+    set("data.missing=mean"), set("data.scale=0.5");
     expect_rows((const float[]){-1, 0, 0, 0, 1, 0}, NULL, 3, 2);
     set("data.normalize=none");
     expect_rows((const float[]){0.5f, 2.5f, 1, 2.5f, 1.5f, 2.5f}, NULL, 3, 2);
@@ -1070,8 +1070,8 @@ START_TEST(identifiers_are_not_categories)
     struct dt_source *source = survey();
     ck_assert_int_eq(dt__source_schema(source)->features, 301);
     dt__source_destroy(source);
-    out = fopen("a.csv", "w"); /* the message lists all such columns at once, after those that
-                                * data.ignore lists already */
+    /* the message lists all such columns at once, after those that data.ignore lists already */
+    out = fopen("a.csv", "w");
     fprintf(out, "id,a,b,n,c,y\n");
     for (int r = 0; r < 300; r++)
         fprintf(out, "i%d,a%d,b%d,%s%d,c%d,%d\n", r, r, r % 200, r ? "" : "x", r, r % 90, r % 2);

@@ -178,9 +178,9 @@ START_TEST(tables_have_dates)
     source = survey();
     ck_assert_str_eq(dt__source_schema(source)->feature_names[0], "at (hour)");
     table = open_table(source);
+    /* the gap becomes the mean */
     for (size_t r = 0; r < 3; r++)
-        ck_assert_float_eq(read_row(table, r).x[0], 6.0f + 3.0f * (float)r); /* the gap becomes the
-                                                                              * mean */
+        ck_assert_float_eq(read_row(table, r).x[0], 6.0f + 3.0f * (float)r);
     dt__table_destroy(table);
     dt__source_destroy(source);
     put_text("a.csv", "at,a,y\n9:5,1,0\n25:00,2,1\n1:60,3,1\n"); /* invalid times make a category */

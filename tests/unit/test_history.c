@@ -297,11 +297,8 @@ START_TEST(an_update_reads_only_new_lines)
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert(!dt_history_best(history, &best, &value));
     ck_assert(!history->ended);
-    put("metrics.jsonl", START(0) TRAIN(7, 7) TRAIN(8, 8) FINAL(8, "completed")); /* another run's
-                                                                                   * records:
-                                                                                   * longer, with
-                                                                                   * the same
-                                                                                   * inode */
+    /* another run's records: longer, with the same inode */
+    put("metrics.jsonl", START(0) TRAIN(7, 7) TRAIN(8, 8) FINAL(8, "completed"));
     EXPECT_OK(dt_history_update(history));
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_TRAIN), 2);
     ck_assert_double_eq(dt_history_real(history, DT_RECORD_TRAIN, 0, "step"), 7);

@@ -197,9 +197,9 @@ START_TEST(maxpool_returns_the_maximum_and_its_gradient)
     EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, out));
     const float greatest[] = {5, 6, 6, 4}; /* maxima of 0 1 4 5 | 2 3 6 0 | 1 2 5 6 | 3 4 0 1 */
     ck_assert_mem_eq(out, greatest, sizeof out);
+    /* the gradient of the loss is 2 (i + 1) / 4 */
     for (int i = 0; i < 4; i++)
-        net.target[i] = greatest[i] - (float)(i + 1); /* the gradient of the loss is 2 (i + 1) /
-                                                       * 4 */
+        net.target[i] = greatest[i] - (float)(i + 1);
     net_gradient(&net, 1, net.grad);
     double weight = 0; /* expected gradient of the first convolution's weight: sum of gradients
                         * times maxima */
@@ -355,8 +355,8 @@ START_TEST(batchnorm_of_one_row_uses_running_statistics)
         ck_assert(net.grad[i] == 0.0f);
     EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, first_out));
     check_slope("one row", &net, 1);
-    net_gradient(&net, ROWS, net.grad); /* evaluation must not depend on an earlier training
-                                         * batch */
+    /* evaluation must not depend on an earlier training batch */
+    net_gradient(&net, ROWS, net.grad);
     EXPECT_OK(dt__network_forward(net.network, net.weights, &batch, second_out));
     ck_assert_mem_eq(first_out, second_out, sizeof first_out);
     net_close(&net);
@@ -474,8 +474,8 @@ START_TEST(tensors_have_names_and_shapes)
     ck_assert_uint_eq(weight->shape[1], 5);
     ck_assert_uint_eq(weight->shape[2], 1);
     ck_assert_uint_eq(weight->shape[3], 4);
-    ck_assert_uint_eq(tensor_of(model, "layers/2/weight")->count, 4 * 6); /* the projection of the
-                                                                           * residual */
+    /* the projection of the residual */
+    ck_assert_uint_eq(tensor_of(model, "layers/2/weight")->count, 4 * 6);
     ck_assert_uint_eq(tensor_of(model, "layers/3/bias")->count, 6);
     ck_assert_uint_eq(tensor_of(model, "layers/4/weight")->shape[0], 3 * 2 * 6);
     ck_assert_int_eq(model->buckets, 6); /* five layers and the statistics */

@@ -227,8 +227,8 @@ START_TEST(jumps_read_the_same)
     struct dt_plan *plan = make_plan(source);
     set("data.memory_mb=2");
     int before = threads();
-    struct dt_loader *order = open_loader(source, plan, 0, 1, 0); /* in memory, in the order of
-                                                                   * windows */
+    /* in memory, in the order of windows */
+    struct dt_loader *order = open_loader(source, plan, 0, 1, 0);
     ck_assert_int_eq(threads(), before);
     struct dt_loader *streamed = open_loader(source, plan, 0, REPLICAS, 0);
     ck_assert_int_eq(threads(), before + 1);

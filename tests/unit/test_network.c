@@ -154,7 +154,7 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
 static void check_dropout(const char *layers)
 {
     float units[WIDE];
-    double saved = 0.0, pairs = 0.0, last = 0.0;
+    double kept = 0.0, pairs = 0.0, last = 0.0;
     const double rate = 0.3;
     set_up(desc_of(layers, NIN, 1, DT_TASK_REGRESS));
     for (uint64_t row = 0; row < MANY; row++) {
@@ -162,13 +162,13 @@ static void check_dropout(const char *layers)
         for (int i = 0; i < WIDE; i++) {
             bool on = units[i] != 0.0f;
             if (on) ck_assert_float_eq_tol(units[i], (float)(1.0 / (1.0 - rate)), 1e-6f);
-            saved += on;
+            kept += on;
             pairs += on * last;
             last = on;
         }
     }
     const double count = WIDE * MANY, sigma = sqrt(rate * (1.0 - rate) / count);
-    ck_assert_double_eq_tol(saved / count, 1.0 - rate, 4.0 * sigma);
+    ck_assert_double_eq_tol(kept / count, 1.0 - rate, 4.0 * sigma);
     ck_assert_double_eq_tol(pairs / count, (1.0 - rate) * (1.0 - rate), 8.0 * sigma);
     tear_down();
 }
@@ -706,9 +706,8 @@ START_TEST(parts_of_a_softmax_make_the_whole)
     enum { PARTS = 3, OUTPUTS = 2, CLASSES = PARTS * OUTPUTS };
     static const float logits[CLASSES] = {-150, -148, 1, 140, 138, 141};
     static const float weights[CLASSES] = {1, 2, 0.5f, 3, 1, 1};
-    float z[PARTS][CLASSES]
-           [OUTPUTS]; /* [part][row][output]: the parts take turns, and each class is a
-                                    * label once */
+    /* z of each part, row and output: the parts take turns, and each class is a label once */
+    float z[PARTS][CLASSES][OUTPUTS];
     int32_t labels[CLASSES];
     struct dt_softmax_part part[PARTS * CLASSES];
     const struct dt_batch batch = {.rows = CLASSES, .weight = weights};

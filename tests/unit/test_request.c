@@ -53,8 +53,8 @@ START_TEST(json_is_read_as_tokens)
     ck_assert_int_eq(dt__json_next(&copy), '}');
     ck_assert_int_eq(dt__json_next(&copy), 'n');
     dt__json_begin(&json, "[[1,2],{\"a\":[3,4]},5]", 21, &scratch);
-    ck_assert_uint_eq(dt__json_pass(&json, dt__json_next(&json)), 4); /* an object counts as one
-                                                                       * value */
+    /* an object counts as one value */
+    ck_assert_uint_eq(dt__json_pass(&json, dt__json_next(&json)), 4);
     dt__text_free(&scratch);
 }
 END_TEST

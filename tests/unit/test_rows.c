@@ -78,8 +78,8 @@ START_TEST(csv_has_many_forms)
     expect_row(2, 1, 2, 3);
     expect_row(4, 4, 5, 6);
     expect_end();
-    set("data.decimal=,"); /* the first row is tested for decimal commas before blanks are known to
-                            * be separators */
+    /* the first row is tested for decimal commas before blanks are known to be separators */
+    set("data.decimal=,");
     open_rows(" 1,5 2,0  3,5\n4,5 5 6\n");
     expect_row(1, 1.5f, 2, 3.5f);
     expect_row(2, 4.5f, 5, 6);
@@ -108,8 +108,8 @@ START_TEST(data_header_is_obeyed)
     expect_row(2, 1, 2, 3);
     expect_end();
     schema.feature_names = names;
-    open_rows("2020,2021,2022\n1,2,3\n"); /* none is a name of the model, and columns are never
-                                           * matched by position */
+    /* none is a name of the model, and columns are never matched by position */
+    open_rows("2020,2021,2022\n1,2,3\n");
     float x[3];
     uint64_t line;
     bool end;
@@ -303,9 +303,9 @@ START_TEST(tables_are_read)
     expect_row(3, 9, 0, 1);
     expect_bad(4, "column 'carat': 'z' is not a number");
     expect_end();
-    columns[0].name = " color ";                            /* older models have blanks in names */
-    open_rows("\ncarat\tcolor\n2\tred\n\t\n\n \n5\tred\n"); /* a row of missing values is not a
-                                                             * blank line */
+    columns[0].name = " color "; /* older models have blanks in names */
+    /* a row of missing values is not a blank line */
+    open_rows("\ncarat\tcolor\n2\tred\n\t\n\n \n5\tred\n");
     expect_row(3, 2, 1, 0);
     expect_row(4, 9, 0, 1);
     expect_row(7, 5, 1, 0);

@@ -1,5 +1,5 @@
-/* Would catch: a save that loses the older checkpoint when it fails or is killed, leaves other
- * files, removes too much, or moves latest.h5 to a file that was not verified. */
+/* Would catch a save that, when it fails or is killed, loses the older checkpoint, leaves other
+ * files, removes too much, or lets latest.h5 point to a file that was not verified. */
 #include "state_sample.h"
 
 #include <errno.h>
@@ -11,22 +11,23 @@
 
 /* ---- failing calls -------------------------------------------------------------------------- */
 
-/* Counts every library call that may fail; number `fail_at` fails with ENOSPC or EIO, and `fail_on`
- * decides whether later ones do too. */
+/* Counts every library call that may fail. Call number `fail_at` fails with ENOSPC or EIO; with
+ * `fail_later` all calls after it fail too. */
 static int calls, fail_at;
-static bool fail_on;
-static bool cut_short;  /* a write that fails takes a part instead */
-static bool lying_disk; /* writes after the first line silently change a byte */
+static bool fail_later;
+static bool writes_half; /* a write that fails writes a half instead */
+static bool
+    disk_changes_bits; /* writes after the first 512 bytes change a bit and report success */
 
-static bool killing; /* the call with the number kills the process instead */
+static bool kills; /* call number `fail_at` kills the process instead of failing */
 
 static bool fails_now(void)
 {
     if (fail_at == 0) return false;
     calls++;
-    if (killing && calls == fail_at) kill(getpid(), SIGKILL);
-    if (killing) return false;
-    bool now = fail_on ? calls >= fail_at : calls == fail_at;
+    if (kills && calls == fail_at) kill(getpid(), SIGKILL);
+    if (kills) return false;
+    bool now = fail_later ? calls >= fail_at : calls == fail_at;
     if (now) errno = calls % 2 ? ENOSPC : EIO;
     return now;
 }
@@ -35,13 +36,13 @@ ssize_t __real_write(int fd, const void *bytes, size_t length);
 ssize_t __wrap_write(int fd, const void *bytes, size_t length);
 ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 {
-    static unsigned char lies[1 << 16];
-    if (fails_now()) return cut_short && length > 1 ? __real_write(fd, bytes, length / 2) : -1;
-    if (!lying_disk || lseek(fd, 0, SEEK_CUR) < 512 || length > sizeof lies)
+    static unsigned char changed[1 << 16];
+    if (fails_now()) return writes_half && length > 1 ? __real_write(fd, bytes, length / 2) : -1;
+    if (!disk_changes_bits || lseek(fd, 0, SEEK_CUR) < 512 || length > sizeof changed)
         return __real_write(fd, bytes, length);
-    memcpy(lies, bytes, length);
-    lies[length / 2] ^= 4;
-    return __real_write(fd, lies, length);
+    memcpy(changed, bytes, length);
+    changed[length / 2] ^= 4;
+    return __real_write(fd, changed, length);
 }
 
 #define WRAP(type, name, parameters, arguments)                                                    \
@@ -51,7 +52,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
     {                                                                                              \
         return fails_now() ? -1 : __real_##name arguments;                                         \
     }
-/* The state after a kill does not need a disk: nothing is flushed, which took most of the time. */
+/* Skips the flush, which takes most of the time: a kill loses nothing that the kernel has. */
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd)
 {
@@ -68,11 +69,11 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
-    if (flags & O_NOFOLLOW) return __real_open(path, flags); /* only a hint needs it */
+    if (flags & O_NOFOLLOW) return __real_open(path, flags); /* only a hint uses O_NOFOLLOW */
     return fails_now() ? -1 : __real_open(path, flags, 0600);
 }
 
-/* A failed close has closed. Nothing is lost where the file was only read. */
+/* A close that fails has still closed the file; it can fail only if the file was written. */
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)
@@ -110,7 +111,8 @@ static void save_steps(uint64_t first, uint64_t last, int64_t keep)
         assert_ok(try_save(step, keep, NULL));
 }
 
-/* The step of the newest good checkpoint, whose content is compared with what was saved. */
+/* Returns the step of the newest good checkpoint, after comparing its content with what was
+ * saved. */
 static uint64_t load_step(void)
 {
     char *path;
@@ -196,8 +198,8 @@ START_TEST(load_falls_back_to_older_ones)
 }
 END_TEST
 
-/* The warning names file and reason. */
-START_TEST(a_fallback_is_told)
+/* The warning names the file and the reason. */
+START_TEST(a_fallback_gives_a_warning)
 {
     char text[1024] = "";
     dt_log_set_level(DT_LOG_WARN);
@@ -214,8 +216,8 @@ START_TEST(a_fallback_is_told)
 }
 END_TEST
 
-/* latest.h5 counts only as a link to a checkpoint in the same directory. */
-START_TEST(a_strange_latest_is_passed_over)
+/* latest.h5 counts only if it is a link to a checkpoint in the same directory. */
+START_TEST(an_invalid_latest_is_ignored)
 {
     const char *const targets[] = {"step-000000009.h5", "/etc/passwd", "../x", "step-1.h5", ""};
     quiet();
@@ -228,7 +230,7 @@ START_TEST(a_strange_latest_is_passed_over)
 }
 END_TEST
 
-START_TEST(a_long_step_keeps_its_place)
+START_TEST(long_step_numbers_are_sorted)
 {
     assert_ok(try_save(999999999, 0, NULL));
     assert_ok(try_save(1000000000, 0, NULL));
@@ -237,7 +239,7 @@ START_TEST(a_long_step_keeps_its_place)
 }
 END_TEST
 
-/* Would catch: a resume that goes over to a branch that was given up, though its own has an older
+/* Would catch a resume from an abandoned branch although its own branch still has an older
  * checkpoint. */
 START_TEST(an_abandoned_branch_is_loaded_last)
 {
@@ -258,7 +260,7 @@ END_TEST
 
 /* ---- retention ------------------------------------------------------------------------------ */
 
-START_TEST(the_oldest_go)
+START_TEST(the_oldest_are_removed)
 {
     save_steps(1, 6, 3);
     for (uint64_t step = 1; step <= 6; step++)
@@ -268,7 +270,7 @@ START_TEST(the_oldest_go)
 }
 END_TEST
 
-START_TEST(two_at_least_stay)
+START_TEST(at_least_two_are_kept)
 {
     save_steps(1, 4, 1);
     for (uint64_t step = 1; step <= 4; step++)
@@ -276,7 +278,7 @@ START_TEST(two_at_least_stay)
 }
 END_TEST
 
-START_TEST(the_protected_one_stays)
+START_TEST(the_protected_one_is_kept)
 {
     save_steps(1, 2, 2);
     for (uint64_t step = 3; step <= 5; step++)
@@ -286,8 +288,9 @@ START_TEST(the_protected_one_stays)
 }
 END_TEST
 
-/* After a fallback the steps beyond are of a branch that was given up: the good ones outlive them. */
-START_TEST(an_abandoned_branch_goes_first)
+/* After a fallback, later steps belong to an abandoned branch: they are removed before the good
+ * ones. */
+START_TEST(an_abandoned_branch_is_removed_first)
 {
     save_steps(10, 14, 0);
     unlink(in_dir("latest.h5"));
@@ -297,7 +300,7 @@ START_TEST(an_abandoned_branch_goes_first)
 }
 END_TEST
 
-START_TEST(what_is_not_ours_stays)
+START_TEST(other_files_are_kept)
 {
     const char *const names[] = {"notes.txt", "step-5.h5", "step-000000001.h5.bak",
                                  "best.h5.tmp-1"};
@@ -309,7 +312,7 @@ START_TEST(what_is_not_ours_stays)
 }
 END_TEST
 
-START_TEST(leftovers_of_a_killed_save_are_cleared)
+START_TEST(leftovers_of_a_killed_save_are_removed)
 {
     const char *const names[] = {"step-000000001.h5.tmp-0123456789abcdef", "latest.h5.tmp-00"};
     for (int i = 0; i < 2; i++)
@@ -321,8 +324,8 @@ END_TEST
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
-/* Saves step 2 over a good step 1 with each call failing in turn, until none does. Returns how many
- * there were. */
+/* Saves step 2 over a good step 1 with each call failing in turn, until no call fails; returns the
+ * number of that attempt. */
 static int fail_each_call(void)
 {
     quiet();
@@ -333,7 +336,8 @@ static int fail_each_call(void)
         dt_status status = try_save(2, 0, NULL);
         bool reached = calls >= at;
         fail_at = 0;
-        ck_assert_msg(!reached || status || cut_short, "the failure of call %d is not returned", at);
+        ck_assert_msg(!reached || status || writes_half, "the failure of call %d is not returned",
+                      at);
         uint64_t step = load_step();
         ck_assert_msg(step == 2 || (status && step == 1), "call %d: step %d", at, (int)step);
         ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
@@ -343,7 +347,7 @@ static int fail_each_call(void)
     }
 }
 
-/* Each call of a load fails in turn: the message names the file, and once. */
+/* Each call of a load fails in turn: the message must name the file exactly once. */
 START_TEST(a_failed_load_names_the_file_once)
 {
     struct dt_checkpoint loaded;
@@ -351,7 +355,7 @@ START_TEST(a_failed_load_names_the_file_once)
     bool reached = true;
     int failed = 0;
     save_steps(1, 1, 0);
-    ck_assert_uint_eq(load_step(), 1); /* starts the fork server, in which nothing fails */
+    ck_assert_uint_eq(load_step(), 1); /* starts the fork server before calls may fail */
     for (int at = 1; reached; at++) {
         calls = 0;
         fail_at = at;
@@ -359,45 +363,46 @@ START_TEST(a_failed_load_names_the_file_once)
         reached = calls >= at;
         fail_at = 0;
         failed += status != DT_OK;
-        if (!status) dt__checkpoint_free(&loaded); /* a reader's socket may fail to close */
+        if (!status) dt__checkpoint_free(&loaded); /* closing a reader's socket may fail */
         if (!status) continue;
         const char *named = strstr(dt_error_text(), path);
-        ck_assert_msg(named == dt_error_text() && !strstr(named + 1, path), "call %d: %s", at, dt_error_text());
+        ck_assert_msg(named == dt_error_text() && !strstr(named + 1, path), "call %d: %s", at,
+                      dt_error_text());
     }
     ck_assert_int_gt(failed, 10);
 }
 END_TEST
 
-START_TEST(any_one_call_may_fail)
+START_TEST(any_call_may_fail)
 {
     int count = fail_each_call();
     ck_assert_int_gt(count, 15);
 }
 END_TEST
 
-START_TEST(any_write_may_be_cut_short)
+START_TEST(any_write_may_be_incomplete)
 {
-    cut_short = true;
+    writes_half = true;
     fail_each_call();
-    cut_short = false;
+    writes_half = false;
 }
 END_TEST
 
-START_TEST(all_calls_from_any_one_on_may_fail)
+START_TEST(all_later_calls_may_fail)
 {
-    fail_on = true;
+    fail_later = true;
     fail_each_call();
-    fail_on = false;
+    fail_later = false;
 }
 END_TEST
 
-START_TEST(a_lying_disk_is_found_out)
+START_TEST(silent_damage_by_the_disk_is_found)
 {
     quiet();
     save_steps(1, 1, 0);
-    lying_disk = true;
+    disk_changes_bits = true;
     ck_assert_int_eq(try_save(2, 0, NULL), DT_EFORMAT);
-    lying_disk = false;
+    disk_changes_bits = false;
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "damaged: checksum"));
     ck_assert(!has_step(2));
     ck_assert_uint_eq(load_step(), 1);
@@ -435,8 +440,9 @@ START_TEST(any_allocation_may_fail)
 }
 END_TEST
 
-/* A file size limit stands for a full disk where nothing can be mounted. */
-START_TEST(a_full_disk_by_limit)
+/* A limit on the size of files acts as a full disk on machines that do not let the test mount
+ * one. */
+START_TEST(a_file_size_limit_is_like_a_full_disk)
 {
     struct rlimit before, small;
     quiet();
@@ -459,7 +465,7 @@ START_TEST(a_full_disk_by_limit)
 }
 END_TEST
 
-START_TEST(a_full_disk_indeed)
+START_TEST(a_full_disk_keeps_the_older_one)
 {
     quiet();
     if (mount("tmpfs", test_dir, "tmpfs", 0, "size=64k")) {
@@ -475,27 +481,28 @@ START_TEST(a_full_disk_indeed)
     ck_assert_uint_eq(load_step(), step - 1);
     ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
     ck_assert_int_eq(unlink(step_file(1)), 0);
-    assert_ok(try_save(step, 0, NULL)); /* goes on when there is room again */
+    assert_ok(try_save(step, 0, NULL)); /* saving works again when there is space */
     umount2(test_dir, MNT_DETACH);
 }
 END_TEST
 
 /* ---- kills ---------------------------------------------------------------------------------- */
 
-static void save_for_ever(uint64_t step)
+static void save_forever(uint64_t step)
 {
     for (;; step++) {
         if (try_save(step, 2, NULL)) _exit(1);
     }
 }
 
-/* A child saves step 2 and is killed before call `at`; whether there were so many. */
+/* Lets a child save step 2 and kills it before call `at`; returns false if there are fewer
+ * calls. */
 static bool kill_at_call(int at)
 {
     int ended = 0;
     pid_t child = fork();
     if (child == 0) {
-        killing = true;
+        kills = true;
         calls = 0;
         fail_at = at;
         _exit(try_save(2, 0, NULL) != DT_OK);
@@ -514,7 +521,7 @@ START_TEST(a_kill_at_each_call_leaves_the_older_one_good)
     for (; kill_at_call(at); at++) {
         ck_assert_uint_ge(load_step(), 1);
         unlink(step_file(2));
-        assert_ok(try_save(1, 0, NULL)); /* clears what the killed one left */
+        assert_ok(try_save(1, 0, NULL)); /* also removes what the killed save left */
         ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
     }
     ck_assert_uint_eq(load_step(), 2);
@@ -522,7 +529,7 @@ START_TEST(a_kill_at_each_call_leaves_the_older_one_good)
 }
 END_TEST
 
-/* Returns true if a save was in progress, judging by the directory. */
+/* Returns true if the directory shows a save in progress. */
 static bool was_saving(void)
 {
     return count_names(test_dir, ".tmp-") > 0;
@@ -536,12 +543,11 @@ START_TEST(a_kill_at_any_moment_leaves_the_newest_good)
     quiet();
     double begin = dt__clock_secs();
     save_steps(1, 1, 0);
-    double longest =
-        3 * (dt__clock_secs() - begin); /* a save takes as long as this machine needs */
+    double longest = 3 * (dt__clock_secs() - begin); /* three times as long as a save takes here */
     for (; rounds < 30 || (inside == 0 && rounds < 300); rounds++) {
         uint64_t before = load_step();
         pid_t child = fork();
-        if (child == 0) save_for_ever(before + 1);
+        if (child == 0) save_forever(before + 1);
         dt__sleep_secs(0.001 + longest * dt__rng_uniform(&rng, (uint64_t)rounds));
         ck_assert_int_eq(kill(child, SIGKILL), 0);
         ck_assert_int_eq(waitpid(child, NULL, 0), child);
@@ -562,24 +568,24 @@ int main(void)
         latest_links_to_the_newest,
         no_checkpoint_is_no_error,
         load_falls_back_to_older_ones,
-        a_fallback_is_told,
-        a_strange_latest_is_passed_over,
-        a_long_step_keeps_its_place,
-        the_oldest_go,
-        two_at_least_stay,
-        the_protected_one_stays,
-        an_abandoned_branch_goes_first,
+        a_fallback_gives_a_warning,
+        an_invalid_latest_is_ignored,
+        long_step_numbers_are_sorted,
+        the_oldest_are_removed,
+        at_least_two_are_kept,
+        the_protected_one_is_kept,
+        an_abandoned_branch_is_removed_first,
         an_abandoned_branch_is_loaded_last,
-        what_is_not_ours_stays,
-        leftovers_of_a_killed_save_are_cleared,
+        other_files_are_kept,
+        leftovers_of_a_killed_save_are_removed,
         a_failed_load_names_the_file_once,
-        any_one_call_may_fail,
-        any_write_may_be_cut_short,
-        all_calls_from_any_one_on_may_fail,
-        a_lying_disk_is_found_out,
+        any_call_may_fail,
+        any_write_may_be_incomplete,
+        all_later_calls_may_fail,
+        silent_damage_by_the_disk_is_found,
         any_allocation_may_fail,
-        a_full_disk_by_limit,
-        a_full_disk_indeed,
+        a_file_size_limit_is_like_a_full_disk,
+        a_full_disk_keeps_the_older_one,
         a_kill_at_each_call_leaves_the_older_one_good,
         a_kill_at_any_moment_leaves_the_newest_good,
     };

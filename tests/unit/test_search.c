@@ -1,6 +1,7 @@
-/* A search without ranks: its space and draws, its journal, the choice of members, and the network that is
- * the mean of several. Would catch: a value outside its range, draws that depend on other keys, a torn line
- * that is believed, a member taken twice or that makes the mean worse, a mean of logits. */
+/* A search without ranks: its space and draws, its journal, the choice of members, and a network
+ * that is the mean of several. Would catch a value outside its range, draws that depend on other
+ * keys, an incomplete line that counts, a member that is chosen twice or makes the mean worse, and
+ * a mean of logits instead of predictions. */
 #include <math.h>
 
 #include "model_text.h"
@@ -11,7 +12,7 @@
 
 #define EXPECT_REFUSED(text, message) EXPECT_FAIL(dt__space_parse(text, &space), DT_EUSAGE, message)
 
-START_TEST(space_draws_what_it_says)
+START_TEST(draws_are_from_the_space)
 {
     struct dt__space space;
     int seen[3] = {0}, dropped = 0;
@@ -40,28 +41,29 @@ START_TEST(space_draws_what_it_says)
             dt_free(all[i]);
     }
     for (int i = 0; i < 3; i++)
-        EXPECT(seen[i] > 40); /* of 200 that are as likely */
+        EXPECT(seen[i] > 40); /* 200 draws of three equally likely values */
     EXPECT(dropped > 70 && dropped < 130);
     dt__space_free(&space);
 }
 END_TEST
 
-/* Half of the draws over three decades lie below their geometric mean, and a trial has others. */
-START_TEST(log_is_even_over_decades)
+/* Half of the draws from three decades are below their geometric mean, and each seed has other
+ * draws. */
+START_TEST(log_draws_are_even_over_decades)
 {
     struct dt__space space;
-    int below = 0, same = 0;
+    int below_mean = 0, same = 0;
     EXPECT_OK(dt__space_parse("train.lr=log 1e-4..1e-1", &space));
     for (int t = 0; t < 400; t++) {
         char *value, *other, *end;
         EXPECT_OK(dt__space_draw(&space, 1, t, 0, &value));
         EXPECT_OK(dt__space_draw(&space, 2, t, 0, &other));
-        below += dt__real_read(value, &end) < sqrt(1e-4 * 1e-1);
+        below_mean += dt__real_read(value, &end) < sqrt(1e-4 * 1e-1);
         same += !strcmp(value, other);
         dt_free(value);
         dt_free(other);
     }
-    EXPECT(below > 160 && below < 240 && same < 5);
+    EXPECT(below_mean > 160 && below_mean < 240 && same < 5);
     dt__space_free(&space);
 }
 END_TEST
@@ -91,7 +93,7 @@ static void file_write(const char *path, const char *text)
     EXPECT_OK(dt__file_write(path, text, strlen(text), NULL, NULL));
 }
 
-START_TEST(journal_goes_on_behind_whole_lines)
+START_TEST(the_journal_continues_after_complete_lines)
 {
     char dir[64], *text;
     size_t length;
@@ -102,9 +104,9 @@ START_TEST(journal_goes_on_behind_whole_lines)
         "{\"kind\":\"trial\",\"trial\":1,\"status\":\"diverged\"}\n"
         "{\"kind\":\"trial\",\"trial\":1,\"epochs\":2,\"status\":\"completed\","
         "\"score\":3}\n";
-    char torn[512];
-    snprintf(torn, sizeof torn, "%s{\"kind\":\"trial\",\"trial\":2,\"sta", whole);
-    file_write("search.jsonl", torn);
+    char incomplete[512];
+    snprintf(incomplete, sizeof incomplete, "%s{\"kind\":\"trial\",\"trial\":2,\"sta", whole);
+    file_write("search.jsonl", incomplete);
     EXPECT_OK(dt__journal_open(".", 3, &journal));
     ck_assert(journal.whole[0].known && journal.whole[0].score == 0.25);
     ck_assert(journal.whole[1].known && isinf(journal.whole[1].score));
@@ -142,8 +144,8 @@ END_TEST
 
 enum { ROWS = 4, TRIALS = 5 };
 
-/* Errors of the trials: the first two take each other's back, the third is good alone, the fourth as the
- * first. */
+/* Chooses members from trials with these errors: the first two cancel each other, the third is
+ * better alone, the fourth equals the first, the fifth is bad. */
 static void members_choose(struct dt_config *config, struct dt__members *out)
 {
     static const float target[ROWS] = {1, 2, 3, 4}, x[ROWS] = {0};
@@ -181,8 +183,9 @@ static void members_choose(struct dt_config *config, struct dt__members *out)
     dt__source_destroy(fold.held_out);
 }
 
-/* 2 (rmse 1) and 0 have .5 + (1, -1): 1.118; no pair is better than 2 alone. */
-START_TEST(greedy_stops_where_none_helps)
+/* Trial 2 alone has an rmse of 1; trials 2 and 0 together have errors .5 + (1, -1), an rmse of
+ * 1.118, and no pair is better than trial 2 alone. */
+START_TEST(the_choice_stops_if_no_member_helps)
 {
     char dir[64];
     struct dt_config config;
@@ -218,8 +221,8 @@ static void network_predict(const struct dt_model_desc *desc, const float *param
     dt__model_destroy(model);
 }
 
-/* Predictions are the mean of the members' predictions, whatever the task. */
-START_TEST(mean_is_of_predictions)
+/* Whatever the task, the mean is that of the members' predictions. */
+START_TEST(the_mean_is_that_of_predictions)
 {
     static const struct {
         int task, loss, nout;
@@ -230,7 +233,8 @@ START_TEST(mean_is_of_predictions)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         static const char *const text[] = {"dense 4 relu, dropout 0.5", "linear",
                                            "dropout 0.1, dense 3 tanh, wide"};
-        float *params[3], one[BATCH * 6], mean[BATCH * 6] = {0}, all[BATCH * 6], spread[BATCH * 6];
+        float *params[3], single[BATCH * 6], mean[BATCH * 6] = {0}, all[BATCH * 6],
+                                                          spread[BATCH * 6];
         struct dt_model_desc desc = desc_of("", NIN, cases[c].nout, cases[c].task);
         size_t count[3], total = 0;
         desc.loss = cases[c].loss;
@@ -245,9 +249,9 @@ START_TEST(mean_is_of_predictions)
             count[m] = model->params;
             total += count[m];
             params[m] = randoms(count[m], 10 + (uint64_t)m);
-            network_predict(&desc, params[m], x, one, NULL);
+            network_predict(&desc, params[m], x, single, NULL);
             for (int i = 0; i < BATCH * width; i++)
-                mean[i] += one[i] / 3;
+                mean[i] += single[i] / 3;
             dt__model_destroy(model);
         }
         desc.layers = (char *)(uintptr_t) "mean(dense 4 relu, dropout 0.5 | linear|dropout 0.1, "
@@ -281,6 +285,6 @@ START_TEST(wrong_means_are_refused)
 }
 END_TEST
 
-SUITE("search", space_draws_what_it_says, log_is_even_over_decades, wrong_spaces_are_refused,
-      journal_goes_on_behind_whole_lines, scores_are_compared_at_six_digits,
-      greedy_stops_where_none_helps, mean_is_of_predictions, wrong_means_are_refused)
+SUITE("search", draws_are_from_the_space, log_draws_are_even_over_decades, wrong_spaces_are_refused,
+      the_journal_continues_after_complete_lines, scores_are_compared_at_six_digits,
+      the_choice_stops_if_no_member_helps, the_mean_is_that_of_predictions, wrong_means_are_refused)

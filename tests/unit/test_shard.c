@@ -1,4 +1,5 @@
-/* Shards: every row once, really shuffled, labels and names kept, and no other files left. */
+/* Shards: they have every row once, in a random order, with labels and names; nothing else is left
+ * in the directory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,8 @@
 
 enum { ROWS = 60000, FEATURES = 20 };
 
-/* Rows whose number can be read from them: 1.4 MiB as bytes, so that at 1 MiB several buckets are
- * needed. */
+/* Writes rows whose number can be computed from their values; they take 1.4 MiB as bytes, so that
+ * several buckets are needed at 1 MiB. */
 static void put_rows(void)
 {
     FILE *out = fopen("in.csv", "w");
@@ -37,7 +38,7 @@ static struct dt_source *open_shards(void)
     return survey();
 }
 
-/* Order of the rows over all shards; each must come once, with its label. */
+/* Reads the order of the rows over all shards; each row must occur once, with its label. */
 static void read_order(const struct dt_source *source, int *order)
 {
     static bool seen[ROWS];
@@ -55,9 +56,9 @@ static void read_order(const struct dt_source *source, int *order)
     dt__table_destroy(table);
 }
 
-/* Mean over all rows of how far a row lies from its old place, as a part of all rows: 1/3 for a
- * random order; a shuffle within blocks would give less. */
-static double mean_move(const int *order)
+/* Returns how far rows are from their old place, as a mean over all rows and a fraction of their
+ * number: 1/3 in a random order, less if only blocks were shuffled. */
+static double mean_distance(const int *order)
 {
     double sum = 0;
     for (int i = 0; i < ROWS; i++)
@@ -65,7 +66,7 @@ static double mean_move(const int *order)
     return sum / ROWS / ROWS;
 }
 
-START_TEST(shards_hold_every_row)
+START_TEST(shards_have_every_row)
 {
     static int order[ROWS], same[ROWS];
     put_rows();
@@ -79,8 +80,8 @@ START_TEST(shards_hold_every_row)
     ck_assert_str_eq(schema->label_names[2], "class 2");
     ck_assert_str_eq(schema->feature_names[1], "b");
     read_order(source, order);
-    ck_assert_double_gt(mean_move(order), 0.325);
-    ck_assert_double_lt(mean_move(order), 0.342);
+    ck_assert_double_gt(mean_distance(order), 0.325);
+    ck_assert_double_lt(mean_distance(order), 0.342);
     int neighbours = 0;
     for (int i = 1; i < ROWS; i++)
         neighbours += order[i] == order[i - 1] + 1;
@@ -92,13 +93,13 @@ START_TEST(shards_hold_every_row)
     set("data.memory_mb=64");
     source = open_shards();
     read_order(source, same);
-    ck_assert_mem_eq(order, same, sizeof order); /* one seed, one order */
+    ck_assert_mem_eq(order, same, sizeof order); /* the same seed gives the same order */
     dt__source_destroy(source);
 }
 END_TEST
 
-/* Floats and several targets. */
-START_TEST(floats_and_targets_are_kept)
+/* Floats and several targets keep their values. */
+START_TEST(floats_and_targets_keep_their_values)
 {
     const float x[] = {0.5f, -1, 2, 3e5f};
     put_text("in.csv", "0.5,-1,0.25\n2,3e5,0.75\n");
@@ -119,8 +120,9 @@ START_TEST(floats_and_targets_are_kept)
 }
 END_TEST
 
-/* A table of a text, a number, a date and a weight. Rows lie in the order of `place`. */
-static const char TABLE[] = "kind,n,when,w,y\nred,1.5,2021-03-04,1,0\nblue,2.5,2021-03-05,2,1\nred,,2021-03-06,3,1\n";
+/* A table with a text, a number, a date and a weight. */
+static const char TABLE[] =
+    "kind,n,when,w,y\nred,1.5,2021-03-04,1,0\nblue,2.5,2021-03-05,2,1\nred,,2021-03-06,3,1\n";
 
 static void put_shard(void)
 {
@@ -131,7 +133,7 @@ static void put_shard(void)
     EXPECT_OK(dt__config_init(&config));
 }
 
-/* Puts 4 bytes of the `at`-th value of a data set. */
+/* Writes 4 bytes over value `at` of a data set. */
 static void patch(const char *path, const char *array, size_t at, const void *bytes)
 {
     struct dt__h5_file *file;
@@ -145,17 +147,17 @@ static void patch(const char *path, const char *array, size_t at, const void *by
     dt__h5_close(file);
 }
 
-static const char SHARD[] = "out/shard-00000-of-00001.h5";
+static const char SHARD_PATH[] = "out/shard-00000-of-00001.h5";
 
-/* Words stay words, of texts codes by count: red is 0, blue 1. */
-START_TEST(tables_are_kept_as_words)
+/* The shard stores words: for texts their codes by falling count, so red is 0 and blue is 1. */
+START_TEST(tables_are_stored_as_words)
 {
     struct dt__h5_file *file;
     const struct dt__h5_item *item;
     uint32_t words[9];
     float weights[3];
     put_shard();
-    EXPECT_OK(dt__h5_open(SHARD, &file));
+    EXPECT_OK(dt__h5_open(SHARD_PATH, &file));
     EXPECT_OK(dt__h5_array(file, "/dtrain/rows", &item));
     EXPECT_OK(dt__h5_read(file, item, 0, 3, DT__H5_U32, words));
     EXPECT_OK(dt__h5_array(file, "/dtrain/weight", &item));
@@ -175,12 +177,13 @@ START_TEST(tables_are_kept_as_words)
     set("data.train=out/*.h5");
     struct dt_source *source = survey();
     const struct dt_schema *schema = dt__source_schema(source);
-    ck_assert_int_eq(schema->features, 9); /* n, days, year, month, weekday, no n; red, blue, others */
+    /* n, days, year, month, weekday, "n is missing", red, blue, other texts */
+    ck_assert_int_eq(schema->features, 9);
     dt__source_destroy(source);
 }
 END_TEST
 
-/* Words of a stranger are checked when they are read. */
+/* A shard may come from another program: its words are checked when they are read. */
 START_TEST(wrong_words_are_refused)
 {
     static const struct {
@@ -197,7 +200,8 @@ START_TEST(wrong_words_are_refused)
                  {"/dtrain/weight", 0, 0xbf800000, "row 1: the weight -1: expected 0 or more"},
                  {"/dtrain/weight", 0, 0x7fc00000, "row 1: the weight nan: expected 0 or more"}};
     put_shard();
-    patch(SHARD, wrong[_i].array, wrong[_i].array[8] == 'r' ? 3 + wrong[_i].column : 1, &wrong[_i].word);
+    patch(SHARD_PATH, wrong[_i].array, wrong[_i].array[8] == 'r' ? 3 + wrong[_i].column : 1,
+          &wrong[_i].word);
     set("data.train=out/*.h5");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, wrong[_i].message);
 }
@@ -212,10 +216,13 @@ static dt_status write_part(void *arg, const void *bytes, size_t length)
     return DT_OK;
 }
 
-/* A shard of a column of texts, red and blue, and what else `items` has. */
-static void put_by_hand(const char *path, const char *form, const struct dt__h5_item *items, size_t count)
+/* Writes a shard with one column, of the texts red and blue or of a number, and with the given
+ * items. */
+static void put_by_hand(const char *path, const char *form, const struct dt__h5_item *items,
+                        size_t count)
 {
-    char *columns[] = {*form == '0' ? "1 0 1" : "0 0 1", (char *)(uintptr_t)form}, *texts[] = {"red", "blue"};
+    char *columns[] = {*form == '0' ? "1 0 1" : "0 0 1", (char *)(uintptr_t)form},
+         *texts[] = {"red", "blue"};
     struct dt__h5_layout *layout;
     FILE *out = fopen(path, "w");
     EXPECT_OK(dt__h5_layout_create(path, 0, &layout));
@@ -230,7 +237,7 @@ static void put_by_hand(const char *path, const char *form, const struct dt__h5_
 
 #define KIND "1 0 0 nan 2 kind"
 
-/* Shards that were written before rows were words: a byte a text. */
+/* Older shards have features, here a byte for each text, instead of words. */
 START_TEST(old_shards_are_read)
 {
     static const unsigned char x[] = {1, 0, 0, 0, 1, 0};
@@ -253,7 +260,7 @@ START_TEST(old_shards_are_read)
 }
 END_TEST
 
-/* Invalid shards are refused before any memory is allocated for them. */
+/* Malformed shards are refused before memory is allocated for them. */
 START_TEST(malformed_shards_are_refused)
 {
     static const uint32_t words[12] = {0, 1}, large[] = {4, 1};
@@ -266,20 +273,32 @@ START_TEST(malformed_shards_are_refused)
     } wrong[] = {
         {KIND, {.rank = 2, .dims = {2, 2}}, {0}, "/dtrain/rows does not fit /dtrain/columns"},
         {KIND, {.rank = 1, .dims = {1}}, {0}, "/dtrain/rows has 1 rows, /y has 2"},
-        {KIND, {.rank = 2, .type = DT__H5_F32, .dims = {2, 1}}, {0}, "does not fit /dtrain/columns"},
+        {KIND,
+         {.rank = 2, .type = DT__H5_F32, .dims = {2, 1}},
+         {0},
+         "does not fit /dtrain/columns"},
         {"1 1 0 nan 2 kind", {.rank = 2, .dims = {2, 1}}, {0}, "/dtrain/columns do not fit it"},
         {"1 0 0 nan 9 kind", {.rank = 2, .dims = {2, 1}}, {0}, "column 0 is malformed"},
-        {KIND, {.rank = 2, .dims = {2, 1}, .data = large}, {0}, "row 0: column 0: 00000004 is no value"},
-        {KIND, {.rank = 2, .dims = {2, 1}},
+        {KIND,
+         {.rank = 2, .dims = {2, 1}, .data = large},
+         {0},
+         "row 0: column 0: 00000004 is no value"},
+        {KIND,
+         {.rank = 2, .dims = {2, 1}},
          {.path = "/dtrain/weight", .type = DT__H5_F32, .rank = 1, .dims = {1}, .data = &half},
          "/dtrain/weight are not the weights of 2 rows"},
-        {KIND, {.rank = 2, .dims = {2, 1}},
+        {KIND,
+         {.rank = 2, .dims = {2, 1}},
          {.path = "/dtrain/weight", .type = DT__H5_I32, .rank = 1, .dims = {2}, .data = y},
          "/dtrain/weight are not the weights of 2 rows"},
-        {"0 0 0 nan 0 n", {.rank = 2, .dims = {2, 1}, .data = large},
-         {.path = "/dtrain@bytes", .type = DT__H5_I32, .data = &yes}, "row 0: column 0: 00000004 is no value"}};
-    struct dt__h5_item items[] = {{.path = "/y", .type = DT__H5_I32, .rank = 1, .dims = {2}, .data = y},
-                                  wrong[_i].rows, wrong[_i].other};
+        {"0 0 0 nan 0 n",
+         {.rank = 2, .dims = {2, 1}, .data = large},
+         {.path = "/dtrain@bytes", .type = DT__H5_I32, .data = &yes},
+         "row 0: column 0: 00000004 is no value"}};
+    struct dt__h5_item items[] = {
+        {.path = "/y", .type = DT__H5_I32, .rank = 1, .dims = {2}, .data = y},
+        wrong[_i].rows,
+        wrong[_i].other};
     items[1].path = "/dtrain/rows";
     if (!items[1].type) items[1].type = DT__H5_U32;
     if (!items[1].data) items[1].data = words;
@@ -289,15 +308,15 @@ START_TEST(malformed_shards_are_refused)
 }
 END_TEST
 
-/* Pictures stay pictures. */
+/* Pictures keep their shape. */
 START_TEST(shapes_are_kept)
 {
     static const struct {
-        const char *told;
+        const char *option;
         int shape[3];
     } shapes[] = {{"data.shape=3x2", {3, 2, 1}}, {"data.shape=1x3x2", {1, 3, 2}}};
     put_text("in.csv", "0,1,2,3,4,5,0\n6,7,8,9,10,11,1\n");
-    set("data.train=in.csv"), set(shapes[_i].told);
+    set("data.train=in.csv"), set(shapes[_i].option);
     EXPECT_OK(dt__shard_write(&config, "out", 1));
     set("data.shape=");
     struct dt_source *source = open_shards();
@@ -323,65 +342,69 @@ static int count_entries(const char *path)
     return count;
 }
 
-/* A kill as they get their names: whether a glob names the others or a list. */
-START_TEST(half_of_the_shards_are_not_taken_for_all)
+/* A kill during the renames leaves some shards without their name: using the rest must be an error,
+ * with a glob and with a list. */
+START_TEST(some_of_the_shards_are_not_enough)
 {
-    static const char *const names[] = {"data.train=half/*.h5", "data.train=in.csv,half/shard-00000-of-00002.h5"};
+    static const char *const names[] = {"data.train=half/*.h5",
+                                        "data.train=in.csv,half/shard-00000-of-00002.h5"};
     struct dt_source *source;
     put_text("in.csv", "1,0\n2,1\n");
     set("data.train=in.csv");
     EXPECT_OK(dt__shard_write(&config, "half", 2));
-    ck_assert_int_eq(rename("half/shard-00001-of-00002.h5", "half/shard-00001-of-00002.h5.part"), 0);
+    ck_assert_int_eq(rename("half/shard-00001-of-00002.h5", "half/shard-00001-of-00002.h5.part"),
+                     0);
     set(names[_i]);
     EXPECT_FAIL(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source), DT_EIO,
                 "half/shard-00001-of-00002.h5.part: dtrain shard was killed");
 }
 END_TEST
 
-static char said[1000];
+static char logged[1000];
 
-static void catch_lines(void *arg, enum dt_log_level level, const char *line)
+static void catch_log(void *arg, enum dt_log_level level, const char *line)
 {
-    const size_t length = strlen(said);
+    const size_t length = strlen(logged);
     (void)arg, (void)level;
-    snprintf(said + length, sizeof said - length, "%s|", line);
+    snprintf(logged + length, sizeof logged - length, "%s|", line);
 }
 
-static void expect_said(const char *train, const char *eval, const char *expected)
+static void expect_log(const char *train, const char *eval, const char *expected)
 {
     struct dt_source *source, *held_out;
     set(train), set(eval);
-    *said = '\0';
+    *logged = '\0';
     EXPECT_OK(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
     EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &held_out));
     dt__source_destroy(held_out);
     dt__source_destroy(source);
-    ck_assert_str_eq(said, expected);
+    ck_assert_str_eq(logged, expected);
 }
 
-/* Warns of shards of a set that are not read; those in data.eval are held out. */
-START_TEST(shards_left_out_are_told_of)
+/* A warning names shards of a set that are not read, unless data.eval holds them out. */
+START_TEST(shards_that_are_not_read_give_a_warning)
 {
     put_text("in.csv", "1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n");
     set("data.train=in.csv");
     EXPECT_OK(dt__shard_write(&config, "o[1]", 4));
     EXPECT_OK(dt__shard_write(&config, "b", 2));
     ck_assert_int_eq(rename("b/shard-00001-of-00002.h5", "shard-00001-of-00002.h5"), 0);
-    dt_log_set_sink(catch_lines, NULL);
-    expect_said("data.train=o[[]1]/*.h5", "data.eval=in.csv", "");
-    expect_said("data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5,o[1]/shard-00002-of-00004.h5", "");
-    expect_said("data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5",
-                "data.train: o[1]/shard-*-of-00004.h5: 3 of 4 shards are read, and 4 found|");
-    expect_said("data.train=in.csv", "data.eval=b/*.h5,shard-00001-of-00002.h5",
-                "data.eval: b/shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|"
-                "data.eval: shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|");
+    dt_log_set_sink(catch_log, NULL);
+    expect_log("data.train=o[[]1]/*.h5", "data.eval=in.csv", "");
+    expect_log("data.train=o[[]1]/*[01]-of*",
+               "data.eval=o[1]/shard-00003-of-00004.h5,o[1]/shard-00002-of-00004.h5", "");
+    expect_log("data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5",
+               "data.train: o[1]/shard-*-of-00004.h5: 3 of 4 shards are read, and 4 found|");
+    expect_log("data.train=in.csv", "data.eval=b/*.h5,shard-00001-of-00002.h5",
+               "data.eval: b/shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|"
+               "data.eval: shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|");
     ck_assert_int_eq(rename("b/shard-00000-of-00002.h5", "b/copy-shard-00000-of-00002.h5"), 0);
-    expect_said("data.train=b/*.h5", "data.eval=in.csv", "");
+    expect_log("data.train=b/*.h5", "data.eval=in.csv", "");
     dt_log_set_sink(NULL, NULL);
 }
 END_TEST
 
-START_TEST(mistakes_are_named)
+START_TEST(mistakes_give_their_message)
 {
     put_text("in.csv", "1,0\n2,1\n");
     set("data.train=in.csv");
@@ -390,11 +413,11 @@ START_TEST(mistakes_are_named)
     EXPECT_OK(dt__shard_write(&config, "out", 1));
     ck_assert_int_eq(count_entries("out"), 1);
     EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO, "out: there are shards in it already");
-    const int held = (mkdir("new", 0777), open("new", O_RDONLY | O_DIRECTORY));
-    ck_assert_int_eq(flock(held, LOCK_EX), 0);
+    const int lock_fd = (mkdir("new", 0777), open("new", O_RDONLY | O_DIRECTORY));
+    ck_assert_int_eq(flock(lock_fd, LOCK_EX), 0);
     EXPECT_FAIL(dt__shard_write(&config, "new", 1), DT_EIO,
                 "new: another dtrain shard writes into it");
-    close(held);
+    close(lock_fd);
     EXPECT_FAIL(dt__shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
     EXPECT_OK(dt__shard_write(&config, "out[1]", 1));
     EXPECT_FAIL(dt__shard_write(&config, "out[1]", 1), DT_EIO, "there are shards in it already");
@@ -406,7 +429,7 @@ END_TEST
 
 /* ---- a full disk ---------------------------------------------------------------------------- */
 
-static int writes_left = -1; /* negative: no fault */
+static int writes_left = -1; /* number of writes until one fails; negative: none fails */
 
 ssize_t __real_pwrite(int fd, const void *bytes, size_t length, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset);
@@ -420,8 +443,8 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset)
     return __real_pwrite(fd, bytes, length, offset);
 }
 
-/* Whichever write fails, and it alone, there is one error, and no partial file stays. */
-START_TEST(full_disk_leaves_nothing_behind)
+/* Each write fails in turn, once: there is one error, and no file is left. */
+START_TEST(a_full_disk_leaves_no_files)
 {
     int nth = 0;
     put_text("in.csv", "1,0\n2,1\n3,1\n");
@@ -429,9 +452,10 @@ START_TEST(full_disk_leaves_nothing_behind)
     for (;; nth++) {
         writes_left = nth;
         dt_status status = dt__shard_write(&config, "out", 2);
-        if (!status && writes_left >= 0) break; /* there are fewer */
+        if (!status && writes_left >= 0) break; /* there are fewer writes */
         EXPECT_FAIL(status, DT_EIO, "No space left on device");
-        ck_assert_int_eq(count_entries("out"), 0); /* no whole shard either: others would be missed by nobody */
+        /* no complete shard either: nothing would show that the others are missing */
+        ck_assert_int_eq(count_entries("out"), 0);
     }
     ck_assert_int_ge(nth, 3);
 }
@@ -439,7 +463,7 @@ END_TEST
 
 /* ---- a disk that is nearly full -------------------------------------------------------------- */
 
-static unsigned long long disk_left; /* bytes; 0: as many as there are */
+static unsigned long long disk_left; /* free bytes that the disk reports; 0: the real number */
 
 int __real_statvfs(const char *path, struct statvfs *out);
 int __wrap_statvfs(const char *path, struct statvfs *out);
@@ -451,8 +475,9 @@ int __wrap_statvfs(const char *path, struct statvfs *out)
     return code;
 }
 
-/* The shards and the temporary file lie on the disk together: four rows of four bytes and a class, twice. */
-START_TEST(a_disk_without_space_is_reported_before)
+/* The disk must have space for the shards and the temporary file: four rows of four bytes and a
+ * class, twice. */
+START_TEST(a_disk_without_space_is_reported_first)
 {
     put_text("in.csv", "1,2,3,4,0\n2,3,4,5,1\n3,4,5,6,1\n4,5,6,7,0\n");
     set("data.train=in.csv");
@@ -465,9 +490,9 @@ START_TEST(a_disk_without_space_is_reported_before)
 }
 END_TEST
 
-DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
-           {shapes_are_kept, 2}, {tables_are_kept_as_words, 1}, {wrong_words_are_refused, 8},
+DATA_SUITE("shard", {shards_have_every_row, 2}, {floats_and_targets_keep_their_values, 1},
+           {shapes_are_kept, 2}, {tables_are_stored_as_words, 1}, {wrong_words_are_refused, 8},
            {old_shards_are_read, 1}, {malformed_shards_are_refused, 9},
-           {half_of_the_shards_are_not_taken_for_all, 2}, {shards_left_out_are_told_of, 1},
-           {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1},
-           {a_disk_without_space_is_reported_before, 1})
+           {some_of_the_shards_are_not_enough, 2}, {shards_that_are_not_read_give_a_warning, 1},
+           {mistakes_give_their_message, 1}, {a_full_disk_leaves_no_files, 1},
+           {a_disk_without_space_is_reported_first, 1})

@@ -1,6 +1,6 @@
-/* The sides of a split in every format: each row's side by its class, group and time. Catches
- * formats that split the same rows otherwise, a resume that does, groups that are features, keys
- * that are missing, and shards that lose groups and times. */
+/* The sides of a split in every format: each row's side by its class, group and time. Would catch
+ * formats, or a resume, that split the same rows differently, groups that become features, missing
+ * keys that are no error, and shards that lose groups and times. */
 #include <time.h>
 
 #include "data_files.h"
@@ -8,7 +8,7 @@
 
 enum { ROWS = 240, FORMATS = 6 };
 
-/* The first label is not the first class. */
+/* Returns the label of a row; the first label is not the first class. */
 static int32_t label_of(int row)
 {
     return row % 10 == 3 ? 2 : 1 - row % 2;
@@ -57,7 +57,7 @@ static void put_hdf5(void)
     dt__h5_layout_free(layout);
 }
 
-/* One table in all formats: x is the number of the row. Dates are those of 1970. */
+/* Writes the same table in all formats; x is the number of the row, and dates are in 1970. */
 static void put_files(void)
 {
     static unsigned char x[16 + ROWS] = {0, 0, 8, 2, 0, 0, 0, ROWS, 0, 0, 0, 1};
@@ -82,7 +82,7 @@ static void put_files(void)
     put_hdf5();
 }
 
-/* Marks the rows of a source; each is in one. */
+/* Marks the rows of a source; no row may be marked already. */
 static void sides_mark(struct dt_source *source, char mark, char sides[ROWS + 1])
 {
     struct dt_table *table = open_table(source);
@@ -94,7 +94,7 @@ static void sides_mark(struct dt_source *source, char mark, char sides[ROWS + 1]
     dt__table_destroy(table);
 }
 
-/* The side of each row: t of training, h held out, e of the test, - left out. */
+/* Sets the side of each row: t for training, h for held out, e for test, - for left out. */
 static void sides_read(struct dt_source *train, char sides[ROWS + 1])
 {
     static const char marks[] = {[DT__TRAINS] = 't', [DT__HELD_OUT] = 'h', [DT__TEST] = 'e'};
@@ -109,7 +109,7 @@ static void sides_read(struct dt_source *train, char sides[ROWS + 1])
     }
 }
 
-/* The files of data.train, data.group and data.time in each format. */
+/* data.train, data.group and data.time in each format. */
 static const struct {
     const char *train, *group, *time;
 } FILES[FORMATS - 1] = {{"a.csv", "g", "t"},
@@ -136,8 +136,12 @@ static struct dt_source *survey_format(int format, bool group, bool time)
         for (int row = 0; row < ROWS; row++)
             x[row] = (float)row, y[row] = label_of(row), g[row] = group_of(row),
             t[row] = time_of(row) * 86400;
-        const struct dt_arrays arrays = {.rows = ROWS, .features = 1, .x = x, .label = y,
-                                         .group = group ? g : NULL, .time = time ? t : NULL};
+        const struct dt_arrays arrays = {.rows = ROWS,
+                                         .features = 1,
+                                         .x = x,
+                                         .label = y,
+                                         .group = group ? g : NULL,
+                                         .time = time ? t : NULL};
         struct dt_source *source;
         EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &source));
         return source;
@@ -152,14 +156,17 @@ static struct dt_source *survey_format(int format, bool group, bool time)
     return source;
 }
 
-/* Kinds: at random, by class, by group, by time, by both. */
+/* Kinds of splits: at random, by class, by group, by time, by group and time. */
 START_TEST(all_formats_have_the_same_sides)
 {
     static const struct {
         const char *stratify, *gap;
         bool group, time;
-    } kinds[] = {{"no", "0", 0, 0}, {"yes", "0", 0, 0}, {"yes", "0", 1, 0},
-                 {"yes", "3d", 0, 1}, {"no", "7", 1, 1}};
+    } kinds[] = {{"no", "0", 0, 0},
+                 {"yes", "0", 0, 0},
+                 {"yes", "0", 1, 0},
+                 {"yes", "3d", 0, 1},
+                 {"no", "7", 1, 1}};
     const int kind = _i;
     char first[ROWS + 1], sides[ROWS + 1];
     put_files();
@@ -172,7 +179,7 @@ START_TEST(all_formats_have_the_same_sides)
         sides_read(source, format ? sides : first);
         if (format) ck_assert_str_eq(sides, first);
         const struct dt_schema *schema = dt__source_schema(source);
-        if (format < FORMATS - 1) { /* as a resume and dtrain eval survey */
+        if (format < FORMATS - 1) { /* surveys as a resume and `dtrain eval` do */
             EXPECT_OK(dt__source_survey(&config, DT_PART_TRAIN, schema, &again));
             sides_read(again, sides);
             ck_assert_str_eq(sides, first);
@@ -201,7 +208,7 @@ START_TEST(all_formats_have_the_same_sides)
 }
 END_TEST
 
-/* A changed key of a row makes another checksum, as other data does. */
+/* Shards, and shards of these shards, are split by the groups and times of their rows. */
 START_TEST(shards_keep_groups_and_times)
 {
     char sides[ROWS + 1];
@@ -272,8 +279,8 @@ START_TEST(missing_keys_are_errors_with_their_line)
 }
 END_TEST
 
-/* The columns of keys may have other numbers in a second file, and none in files of data.eval. */
-START_TEST(columns_of_keys_go_by_their_names)
+/* The columns of keys may be at other places in a second file, and may be missing in data.eval. */
+START_TEST(columns_of_keys_are_matched_by_name)
 {
     struct dt_source *source, *eval;
     put_text("a.csv", "g,x,t,y\nu,1,5,0\nu,2,4,1\n");
@@ -289,7 +296,8 @@ START_TEST(columns_of_keys_go_by_their_names)
     dt__source_destroy(eval);
     EXPECT_OK(dt__source_survey(&config, DT_PART_TEST, dt__source_schema(source), &eval));
     struct dt_table *table = open_table(eval);
-    ck_assert_float_eq(read_row(table, 0).x[0], 1); /* of group u, the latest */
+    /* a row of group u, whose times are the latest */
+    ck_assert_float_eq(read_row(table, 0).x[0], 1);
     ck_assert_float_eq(read_row(table, 1).x[0], 2);
     dt__table_destroy(table);
     dt__source_destroy(eval), dt__source_destroy(source);
@@ -297,4 +305,4 @@ START_TEST(columns_of_keys_go_by_their_names)
 END_TEST
 
 DATA_SUITE("sides", {all_formats_have_the_same_sides, 5}, {shards_keep_groups_and_times, 1},
-           {missing_keys_are_errors_with_their_line, 1}, {columns_of_keys_go_by_their_names, 1})
+           {missing_keys_are_errors_with_their_line, 1}, {columns_of_keys_are_matched_by_name, 1})

@@ -1,5 +1,5 @@
-/* Signals and threads: what asks to stop, what a second request does, that no handler's frame is written
- * where a kernel has moved the stack pointer to, and what threads are started with. */
+/* Signals and threads: which signals request a stop, what a second one does, that no handler's
+ * frame is written where a kernel has moved the stack pointer, and how threads are started. */
 #include "unit/suite.h"
 
 #include <pthread.h>
@@ -10,17 +10,18 @@
 static const int STOPS[] = {SIGUSR1, SIGTERM, SIGINT};
 
 /* Seconds by which the clock is ahead. */
-static volatile time_t ahead;
+static volatile time_t clock_ahead;
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
     int result = __real_clock_gettime(clock, now);
-    now->tv_sec += ahead;
+    now->tv_sec += clock_ahead;
     return result;
 }
 
-/* A signal to the process is taken by another thread: soon. */
+/* Waits until another thread has handled the signal to this process; returns whether a stop is
+ * requested. */
 static bool requested_soon(void)
 {
     for (int i = 0; i < 1000 && !dt__stop_requested(); i++)
@@ -29,7 +30,7 @@ static bool requested_soon(void)
 }
 
 /* Returns the exit code of `body` in a separate process, or 256 + the signal that ended it. */
-static int end_of(void body(int arg), int arg)
+static int exit_of(void body(int arg), int arg)
 {
     int status;
     pid_t child = fork();
@@ -43,7 +44,7 @@ static int end_of(void body(int arg), int arg)
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
-static void ask_to_stop(int number)
+static void signal_once(int number)
 {
     EXPECT_OK(dt_stop_install());
     if (dt__stop_requested()) _exit(2);
@@ -51,14 +52,14 @@ static void ask_to_stop(int number)
     _exit(requested_soon() ? 0 : 1);
 }
 
-START_TEST(each_signal_asks_to_stop)
+START_TEST(each_signal_requests_a_stop)
 {
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(end_of(ask_to_stop, STOPS[i]), 0);
+        ck_assert_int_eq(exit_of(signal_once, STOPS[i]), 0);
 }
 END_TEST
 
-static void come_early(int number)
+static void signal_before_install(int number)
 {
     dt__stop_block(true);
     kill(getpid(), number);
@@ -67,67 +68,69 @@ static void come_early(int number)
     _exit(requested_soon() ? 0 : 1);
 }
 
-static void come_unwanted(int number)
+static void signal_after_unblock(int number)
 {
-    signal(number, SIG_DFL); /* Check has handlers */
+    signal(number, SIG_DFL); /* Check installs handlers */
     dt__stop_block(true);
     kill(getpid(), number);
     dt__stop_block(false);
 }
 
-/* Would catch a stop in the first moments of a process that ends it as if nobody cared. */
-START_TEST(an_early_signal_waits)
+/* Would catch a process that ends without an error code if the stop comes in its first moments. */
+START_TEST(an_early_signal_is_not_lost)
 {
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(end_of(come_early, STOPS[i]), 0);
-        ck_assert_int_eq(end_of(come_unwanted, STOPS[i]), 256 + STOPS[i]);
+        ck_assert_int_eq(exit_of(signal_before_install, STOPS[i]), 0);
+        ck_assert_int_eq(exit_of(signal_after_unblock, STOPS[i]), 256 + STOPS[i]);
     }
 }
 END_TEST
 
-/* SIGTERM `secs` seconds after the first request: returns 7 if it does not end the process. */
-static void ask_again(int secs)
+/* Sends SIGTERM `secs` seconds after the first request; exits with 7 if that does not end the
+ * process. */
+static void signal_again(int secs)
 {
-    ahead = secs;
+    clock_ahead = secs;
     kill(getpid(), SIGTERM);
     dt__sleep_secs(secs > 5 ? 10 : 0.2);
     _exit(7);
 }
 
-static void ask_twice(int secs)
+static void signal_twice(int secs)
 {
     EXPECT_OK(dt_stop_install());
     kill(getpid(), SIGUSR1);
     if (!requested_soon()) _exit(1);
-    ask_again(secs);
+    signal_again(secs);
 }
 
-/* mpirun and Slurm may deliver one request twice: only a later one is impatience. */
+/* mpirun and Slurm may deliver one request twice: only a signal 5 seconds later means that the stop
+ * takes too long. */
 START_TEST(a_second_signal_ends_the_process_after_five_seconds)
 {
-    ck_assert_int_eq(end_of(ask_twice, 3), 7);
-    ck_assert_int_eq(end_of(ask_twice, 7), 75);
+    ck_assert_int_eq(exit_of(signal_twice, 3), 7);
+    ck_assert_int_eq(exit_of(signal_twice, 7), 75);
 }
 END_TEST
 
-static void ask_from_within(int secs)
+static void request_and_signal(int secs)
 {
     EXPECT_OK(dt__stop_check());
     EXPECT_OK(dt_stop_install());
     dt_stop_request();
     EXPECT_FAIL(dt__stop_check(), DT_STOPPED, "stopped on request");
-    ask_again(secs);
+    signal_again(secs);
 }
 
-/* A request from within counts as a first signal, which alone does not end the process. */
-START_TEST(a_request_from_within_is_a_first_signal)
+/* A request by the program itself counts as the first signal, which does not end the process. */
+START_TEST(a_request_by_the_program_is_a_first_signal)
 {
-    ck_assert_int_eq(end_of(ask_from_within, 0), 7);
-    ck_assert_int_eq(end_of(ask_from_within, 7), 75);
+    ck_assert_int_eq(exit_of(request_and_signal, 0), 7);
+    ck_assert_int_eq(exit_of(request_and_signal, 7), 75);
 }
 END_TEST
 
-static void write_to_nobody(int unused)
+static void write_to_broken_pipe(int unused)
 {
     int ends[2];
     (void)unused;
@@ -137,10 +140,10 @@ static void write_to_nobody(int unused)
     _exit(write(ends[1], "x", 1) == -1 && !dt__stop_requested() ? 0 : 1);
 }
 
-/* A reader of our output that goes away must be an error to handle, not the end. */
+/* A pipe whose reader has gone must give an error, and not end the process. */
 START_TEST(a_broken_pipe_is_no_signal)
 {
-    ck_assert_int_eq(end_of(write_to_nobody, 0), 0);
+    ck_assert_int_eq(exit_of(write_to_broken_pipe, 0), 0);
 }
 END_TEST
 
@@ -157,7 +160,8 @@ static void handle(int number)
     handled = 1;
 }
 
-/* As in kernels of matrix libraries that use rsp as a further pointer: it points into the heap. */
+/* Moves the stack pointer into the heap, as kernels of matrix libraries do that use rsp as another
+ * pointer. */
 static void spin_with_stack_in(char *block)
 {
     long turns = 150000000;
@@ -173,7 +177,7 @@ static void spin_with_stack_in(char *block)
                      : "r12", "memory", "cc");
 }
 
-static pid_t send_for_ever(int number)
+static pid_t send_forever(int number)
 {
     pid_t parent = getpid(), child = fork();
     while (child == 0) {
@@ -183,7 +187,8 @@ static pid_t send_for_ever(int number)
     return child;
 }
 
-/* Exit code 0: the heap is as it was, 1: a frame lies in it, 2: the signal did not come. */
+/* Exits with 0 if the heap is unchanged, 1 if a frame was written to it, 2 if the signal did not
+ * arrive. */
 static void compute_under(int number, bool installed)
 {
     char *block = malloc(BLOCK);
@@ -191,16 +196,16 @@ static void compute_under(int number, bool installed)
     memset(block, MARK, BLOCK);
     if (installed) EXPECT_OK(dt_stop_install());
     if (!installed || !stops) signal(number, handle);
-    pid_t sender = send_for_ever(number);
-    bool came = false;
-    for (int i = 0; i < 100 && !came; i++) { /* the sender may have to wait for a core */
+    pid_t sender = send_forever(number);
+    bool arrived = false;
+    for (int i = 0; i < 100 && !arrived; i++) { /* the sender may have to wait for a core */
         spin_with_stack_in(block);
-        came = handled || dt__stop_requested();
+        arrived = handled || dt__stop_requested();
     }
     kill(sender, SIGKILL);
     for (int i = 0; i < BLOCK; i++)
         if (block[i] != (char)MARK) _exit(1);
-    _exit(came ? 0 : 2);
+    _exit(arrived ? 0 : 2);
 }
 
 static void compute_safely(int number)
@@ -213,16 +218,16 @@ static void compute_with_a_handler(int number)
     compute_under(number, false);
 }
 
-/* A stop, a profiler's tick or a child's end while a kernel runs: with a handler on the computing thread
- * the heap is overwritten (the first line shows that the test would see it). */
+/* A stop, a profiler's tick or a child's end arrives while a kernel runs: a handler in the
+ * computing thread would overwrite the heap. The first line shows that the test finds this. */
 START_TEST(no_frame_is_written_where_a_kernel_computes)
 {
     static const int others[] = {SIGPROF, SIGCHLD, SIGALRM, SIGUSR2, SIGWINCH};
-    ck_assert_int_eq(end_of(compute_with_a_handler, SIGUSR1), 1);
+    ck_assert_int_eq(exit_of(compute_with_a_handler, SIGUSR1), 1);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(end_of(compute_safely, STOPS[i]), 0);
+        ck_assert_int_eq(exit_of(compute_safely, STOPS[i]), 0);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_assert_int_eq(end_of(compute_safely, others[i]), 0);
+        ck_assert_int_eq(exit_of(compute_safely, others[i]), 0);
 }
 END_TEST
 #else
@@ -241,68 +246,69 @@ static bool flushes_denormals(void)
     return tiny * 1e-5 == 0.0;
 }
 
-struct seen {
+struct thread_state {
     sigset_t mask;
     stack_t stack;
     bool flushes;
 };
 
-static void *look_around(void *arg)
+static void *read_thread_state(void *arg)
 {
-    struct seen *seen = arg;
-    pthread_sigmask(SIG_BLOCK, NULL, &seen->mask);
-    sigaltstack(NULL, &seen->stack);
-    seen->flushes = flushes_denormals();
+    struct thread_state *thread_state = arg;
+    pthread_sigmask(SIG_BLOCK, NULL, &thread_state->mask);
+    sigaltstack(NULL, &thread_state->stack);
+    thread_state->flushes = flushes_denormals();
     return arg;
 }
 
-START_TEST(a_thread_takes_nothing_but_its_faults)
+START_TEST(a_thread_gets_only_signals_of_its_faults)
 {
-    struct seen seen = {0};
+    struct thread_state thread_state = {0};
     pthread_t thread;
     void *result;
-    EXPECT_OK(dt__thread_start(&thread, "test", look_around, &seen));
+    EXPECT_OK(dt__thread_start(&thread, "test", read_thread_state, &thread_state));
     pthread_join(thread, &result);
-    ck_assert_ptr_eq(result, &seen);
-    ck_assert(!flushes_denormals() && seen.flushes);
-    ck_assert(sigismember(&seen.mask, SIGUSR1) && sigismember(&seen.mask, SIGPROF));
-    ck_assert(!sigismember(&seen.mask, SIGSEGV) && !sigismember(&seen.mask, SIGABRT));
-    ck_assert(!(seen.stack.ss_flags & SS_DISABLE));
-    ck_assert_uint_ge(seen.stack.ss_size, 65536);
-    pthread_sigmask(SIG_BLOCK, NULL, &seen.mask);
-    ck_assert(!sigismember(&seen.mask, SIGUSR1));
+    ck_assert_ptr_eq(result, &thread_state);
+    ck_assert(!flushes_denormals() && thread_state.flushes);
+    ck_assert(sigismember(&thread_state.mask, SIGUSR1) && sigismember(&thread_state.mask, SIGPROF));
+    ck_assert(!sigismember(&thread_state.mask, SIGSEGV) &&
+              !sigismember(&thread_state.mask, SIGABRT));
+    ck_assert(!(thread_state.stack.ss_flags & SS_DISABLE));
+    ck_assert_uint_ge(thread_state.stack.ss_size, 65536);
+    pthread_sigmask(SIG_BLOCK, NULL, &thread_state.mask);
+    ck_assert(!sigismember(&thread_state.mask, SIGUSR1));
     dt__denormals_flush();
     ck_assert(flushes_denormals());
 }
 END_TEST
 
-static char *here; /* on the main thread's stack */
+static char *main_address; /* address on the main thread's stack */
 
-static void end_elsewhere(int number)
+static void check_handler_stack(int number)
 {
-    char there = (char)number;
-    ptrdiff_t distance = &there - here;
+    char handler_address = (char)number;
+    ptrdiff_t distance = &handler_address - main_address;
     _exit(distance > -(8 << 20) && distance < 8 << 20 ? 1 : 0);
 }
 
 static void make_a_fault(int unused)
 {
     char local = (char)unused;
-    here = &local;
-    signal(SIGSEGV, end_elsewhere);
+    main_address = &local;
+    signal(SIGSEGV, check_handler_stack);
     dt__signals_move_handlers();
     raise(SIGSEGV);
 }
 
-START_TEST(handlers_of_faults_have_a_stack_of_their_own)
+START_TEST(handlers_of_faults_use_another_stack)
 {
-    ck_assert_int_eq(end_of(make_a_fault, 0), 0);
+    ck_assert_int_eq(exit_of(make_a_fault, 0), 0);
 }
 END_TEST
 
-/* ---- an end that does not come -------------------------------------------------------------- */
+/* ---- an exit that hangs --------------------------------------------------------------------- */
 
-static void stay_on(int installed)
+static void hang_at_exit(int installed)
 {
     sigset_t all;
     sigfillset(&all);
@@ -313,18 +319,18 @@ static void stay_on(int installed)
     dt__sleep_secs(100);
 }
 
-START_TEST(an_end_that_does_not_come_has_its_code)
+START_TEST(an_exit_that_hangs_has_its_code)
 {
     int pipes[2], out = dup(STDOUT_FILENO);
-    char said[16] = "";
+    char output[16] = "";
     ck_assert_int_eq(pipe(pipes), 0);
     dup2(pipes[1], STDOUT_FILENO);
-    const int with_thread = end_of(stay_on, 1), without = end_of(stay_on, 0);
+    const int with_thread = exit_of(hang_at_exit, 1), without = exit_of(hang_at_exit, 0);
     dup2(out, STDOUT_FILENO);
     ck_assert_int_eq(with_thread, 75);
     ck_assert_int_eq(without, 75);
-    ck_assert_int_eq(read(pipes[0], said, sizeof said), 10);
-    ck_assert_str_eq(said, "late\nlate\n");
+    ck_assert_int_eq(read(pipes[0], output, sizeof output), 10);
+    ck_assert_str_eq(output, "late\nlate\n");
 }
 END_TEST
 
@@ -334,10 +340,10 @@ static void crash_at_end(int status)
     raise(SIGILL);
 }
 
-START_TEST(a_crash_at_the_end_keeps_the_code_of_an_error)
+START_TEST(a_crash_at_exit_keeps_the_code_of_an_error)
 {
-    ck_assert_int_eq(end_of(crash_at_end, DT_EUSAGE), 2);
-    ck_assert_int_eq(end_of(crash_at_end, DT_OK), 256 + SIGILL);
+    ck_assert_int_eq(exit_of(crash_at_end, DT_EUSAGE), 2);
+    ck_assert_int_eq(exit_of(crash_at_end, DT_OK), 256 + SIGILL);
 }
 END_TEST
 
@@ -350,7 +356,7 @@ static void count_up(void)
     ++count;
 }
 
-START_TEST(who_watches_long_work_is_told)
+START_TEST(long_work_shows_its_progress)
 {
     count = 0;
     dt__work_progress();
@@ -363,8 +369,9 @@ START_TEST(who_watches_long_work_is_told)
 }
 END_TEST
 
-SUITE("signals", each_signal_asks_to_stop, an_early_signal_waits,
-      a_second_signal_ends_the_process_after_five_seconds, a_request_from_within_is_a_first_signal,
-      a_broken_pipe_is_no_signal, no_frame_is_written_where_a_kernel_computes,
-      a_thread_takes_nothing_but_its_faults, handlers_of_faults_have_a_stack_of_their_own,
-      an_end_that_does_not_come_has_its_code, a_crash_at_the_end_keeps_the_code_of_an_error, who_watches_long_work_is_told)
+SUITE("signals", each_signal_requests_a_stop, an_early_signal_is_not_lost,
+      a_second_signal_ends_the_process_after_five_seconds,
+      a_request_by_the_program_is_a_first_signal, a_broken_pipe_is_no_signal,
+      no_frame_is_written_where_a_kernel_computes, a_thread_gets_only_signals_of_its_faults,
+      handlers_of_faults_use_another_stack, an_exit_that_hangs_has_its_code,
+      a_crash_at_exit_keeps_the_code_of_an_error, long_work_shows_its_progress)

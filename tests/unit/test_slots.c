@@ -41,17 +41,19 @@ static const struct dt_row_range RANGE[RANGES] = {
 /* One seed's run. */
 static struct scene {
     struct fake fake;
-    struct dt_async end[FAKE_ACTORS]; /* each actor's; the bank's is the first */
+    struct dt_async end[FAKE_ACTORS];                 /* each actor's; the bank's is the first */
     struct dt__slice slice[FAKE_ACTORS][FAKE_ACTORS]; /* of each actor */
-    int workers, slices, left; /* left: actors that have left the span */
+    int workers, slices, left;                        /* left: actors that have left the span */
     bool active[MOST_WORKERS], leaves[MOST_WORKERS];
     uint64_t until;
     bool closes; /* the bank closes the span at some time */
     uint64_t clock[FAKE_ACTORS][MOST_STEPS + 1]
                   [MOST_WORKERS]; /* gradients of the span in a slice's weights of a version */
-    uint64_t read[FAKE_ACTORS][MOST_WORKERS][MOST_STEPS]; /* version that a gradient was computed from */
-    uint64_t applied[FAKE_ACTORS][MOST_WORKERS], told[MOST_WORKERS]; /* gradients; in the update log */
-    uint64_t step;                                      /* that the bank knows of */
+    uint64_t read[FAKE_ACTORS][MOST_WORKERS]
+                 [MOST_STEPS]; /* version that a gradient was computed from */
+    uint64_t applied[FAKE_ACTORS][MOST_WORKERS],
+        told[MOST_WORKERS];                          /* gradients; in the update log */
+    uint64_t step;                                   /* that the bank knows of */
     uint64_t row[MOST_STEPS + 1][RANGES][MOST_ROWS]; /* the update that wrote each in a version */
 } scene;
 
@@ -84,7 +86,8 @@ static void write_values(float *floats, int slice, uint64_t kind, uint64_t a)
     }
 }
 
-static void expect_values(const float *floats, int slice, uint64_t kind, uint64_t a, const char *what)
+static void expect_values(const float *floats, int slice, uint64_t kind, uint64_t a,
+                          const char *what)
 {
     for (uint64_t i = 0; i < VALUES && scene.end[0].slice[slice].params; i++) {
         uint64_t value, expected = value_of(kind, a, (uint64_t)slice * VALUES + i);
@@ -212,7 +215,8 @@ static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_g
     return fault == TORN ? head->checksum : dt__slot_checksum(slice, info, gradient);
 }
 
-static void faulty_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body, size_t length)
+static void faulty_expect(struct dt__onesided *remote, struct dt__answer *answer, void *body,
+                          size_t length)
 {
     fake_expect(remote, answer, body, length);
     if (fault == EARLY_ANSWER) answer->left = 0;
@@ -268,7 +272,7 @@ static uint64_t faulty_add(struct dt__onesided *remote, int word, uint64_t delta
 }
 
 static uint64_t faulty_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
-                                 uint64_t value)
+                                uint64_t value)
 {
     if (op == DT__NO_OP) return faulty_fetch(remote, word);
     if (op == DT__SUM) return faulty_add(remote, word, value);
@@ -292,7 +296,8 @@ static void wrap_operations(struct fake *fake)
 
 enum { MOST_STALENESS = 3 };
 static bool in_first_span;
-static uint64_t most_gap[2]; /* with windows, shared: of gradients that every worker may have overtaken */
+static uint64_t
+    most_gap[2]; /* with windows, shared: of gradients that every worker may have overtaken */
 
 static void expect_gradient(const struct dt_gradient *gradient, int slice)
 {
@@ -302,7 +307,8 @@ static void expect_gradient(const struct dt_gradient *gradient, int slice)
     for (int i = 0; i < scene.workers; i++)
         updates += scene.applied[slice][i];
     if (gradient->staleness != updates - info->version)
-        fake_fail(&scene.fake, "staleness %d of %d updates", (int)gradient->staleness, (int)updates);
+        fake_fail(&scene.fake, "staleness %d of %d updates", (int)gradient->staleness,
+                  (int)updates);
     uint64_t number = scene.applied[slice][w]++;
     if (info->number != number || info->replica != w || info->rows != number + 1)
         fake_fail(&scene.fake, "slice %d: worker %d: gradient %d came as %d", slice, w, (int)number,
@@ -335,8 +341,8 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
     const struct dt__slots_state *state = scene.slice[slice][slice].state;
     if (fault == EARLY_PUBLISH)
         fake_fetch_op(&scene.fake.port[slice][scene.fake.running].remote, WORD_PUBLISHED,
-                       DT__REPLACE,
-                       (state->publication + 1) * DT__MOST_BUFFERS + (uint64_t)state->target);
+                      DT__REPLACE,
+                      (state->publication + 1) * DT__MOST_BUFFERS + (uint64_t)state->target);
     expect_gradient(part, slice);
     expect_values(weights, slice, WEIGHTS, before, "the owner's own weights");
     write_values(out, slice, WEIGHTS, after);
@@ -399,7 +405,8 @@ void __wrap_dt__world_abort(struct dt_world *world, dt_status status)
 
 /* A slice's weights must hold every update up to clock started - 1 - staleness, or all of a worker that begins no
  * more. */
-static void expect_fresh(const struct dt_async *worker, int slice, uint64_t version, uint64_t before)
+static void expect_fresh(const struct dt_async *worker, int slice, uint64_t version,
+                         uint64_t before)
 {
     if (version < before) fake_fail(&scene.fake, "weights went back");
     if (version > MOST_STEPS || scene.end[0].spec.staleness < 0) return;
@@ -617,8 +624,8 @@ static void expect_accounts(void)
                       (int)scene.told[w]);
         for (int i = 0; i < scene.slices; i++)
             if (scene.end[0].slice[i].params && sent != (int)scene.applied[i][w])
-                fake_fail(&scene.fake, "slice %d: worker %d sent %d gradients, %d were applied", i, w,
-                          sent, (int)scene.applied[i][w]);
+                fake_fail(&scene.fake, "slice %d: worker %d sent %d gradients, %d were applied", i,
+                          w, sent, (int)scene.applied[i][w]);
     }
     if (scene.step != scene.until && !scene.closes) fake_fail(&scene.fake, "span cut short");
 }
@@ -628,8 +635,8 @@ static void share_weights(void)
 {
     for (int i = 0; i <= scene.workers && !scene.end[0].shared; i++)
         for (int k = 0; k < scene.slices; k++)
-            memcpy(scene.end[i].weights + scene.slice[i][k].offset,
-                   dt__newest(&scene.slice[k][k]), scene.slice[k][k].at.vector);
+            memcpy(scene.end[i].weights + scene.slice[i][k].offset, dt__newest(&scene.slice[k][k]),
+                   scene.slice[k][k].at.vector);
 }
 
 static void run_span(uint64_t updates, bool closes)
@@ -701,13 +708,13 @@ static const struct {
     uint64_t seed;
 } faults[] = {
     {TORN, "torn gradient", 0},          {EARLY_ACK, "early acknowledgement", 0},
-    {LOST_DOORBELL, "lost doorbell", 0},
-    {EARLY_PUBLISH, "early publish", 0}, {LATE_PIN, "late pin", 140},
-    {DEAF_STOP, "deaf stop", 0},         {STALE_FLOOR, "stale floor", 5000},
-    {NO_LOCK, "two at once", 0},         {EARLY_LEAVE, "early leave", 0},
-    {UNCOPIED_ROWS, "uncopied rows", 0}, {UNLOGGED_ROWS, "unlogged rows", 0},
-    {EARLY_ANSWER, "early answer", 0},   {UNPINNED, "unpinned weights", 0},
-    {CLOCKLESS, "no clock", 0},          {EARLY_END, "early end", 0},
+    {LOST_DOORBELL, "lost doorbell", 0}, {EARLY_PUBLISH, "early publish", 0},
+    {LATE_PIN, "late pin", 140},         {DEAF_STOP, "deaf stop", 0},
+    {STALE_FLOOR, "stale floor", 5000},  {NO_LOCK, "two at once", 0},
+    {EARLY_LEAVE, "early leave", 0},     {UNCOPIED_ROWS, "uncopied rows", 0},
+    {UNLOGGED_ROWS, "unlogged rows", 0}, {EARLY_ANSWER, "early answer", 0},
+    {UNPINNED, "unpinned weights", 0},   {CLOCKLESS, "no clock", 0},
+    {EARLY_END, "early end", 0},
 };
 
 START_TEST(finds_every_fault)

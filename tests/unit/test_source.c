@@ -71,9 +71,12 @@ START_TEST(keys_of_another_format_are_refused)
     static const struct {
         const char *train, *key, *initial, *format;
     } rows[] = {
-        {"a.svm", "data.label=0", "data.label=-1", "for CSV and JSON lines alone, and the data is LIBSVM"},
-        {"a.svm", "data.ignore=0", "data.ignore=", "for CSV and JSON lines alone, and the data is LIBSVM"},
-        {"a.svm", "data.weight=w", "data.weight=", "for CSV and JSON lines alone, and the data is LIBSVM"},
+        {"a.svm", "data.label=0", "data.label=-1",
+         "for CSV and JSON lines alone, and the data is LIBSVM"},
+        {"a.svm", "data.ignore=0",
+         "data.ignore=", "for CSV and JSON lines alone, and the data is LIBSVM"},
+        {"a.svm", "data.weight=w",
+         "data.weight=", "for CSV and JSON lines alone, and the data is LIBSVM"},
         {"a.svm", "data.hash_bits=3", "data.hash_bits=0", "for CSV and JSON lines alone"},
         {"a.svm", "data.header=no", "data.header=auto", "for CSV alone"},
         {"a.svm", "data.separator=;", "data.separator=auto", "for CSV alone"},
@@ -177,7 +180,8 @@ END_TEST
 
 /* Rows of four features: even, nearly always 0, 0 or 1, constant; one in five lacks the first if gaps are wanted. Row
  * 77 has misprints, if any: in the first two, or in the constant one as well. */
-static struct dt_source *survey_with(const char *normalize, int rows, const char *misprint, bool gaps)
+static struct dt_source *survey_with(const char *normalize, int rows, const char *misprint,
+                                     bool gaps)
 {
     char assignment[64];
     FILE *out = fopen("a.csv", "w");
@@ -208,7 +212,8 @@ START_TEST(robust_statistics_stay_where_they_are)
         int rows;
         const char *misprint;
         bool gaps;
-    } cases[] = {{400, "1e9", false}, {400, "-60000", true}, {20000, "3e30", true}, {60000, "1e9", false}};
+    } cases[] = {
+        {400, "1e9", false}, {400, "-60000", true}, {20000, "3e30", true}, {60000, "1e9", false}};
     const int rows = cases[_i].rows;
     const bool gaps = cases[_i].gaps;
     struct dt_source *plain = survey_with("standard", rows, NULL, gaps);
@@ -255,9 +260,11 @@ START_TEST(robust_statistics_of_arrays_and_bytes)
         fprintf(out, "%g,%g,%d\n", (double)x[r][0], (double)x[r][1], label[r]);
     }
     fclose(out);
-    const struct dt_arrays arrays = {.rows = (uint64_t)rows, .features = 2, .label = label, .x = x[0]};
+    const struct dt_arrays arrays = {
+        .rows = (uint64_t)rows, .features = 2, .label = label, .x = x[0]};
     struct dt_source *source;
-    set("data.normalize=robust"), set("data.scale=0.5"), set("data.train=a.csv"), set("data.header=no");
+    set("data.normalize=robust"), set("data.scale=0.5"), set("data.train=a.csv"),
+        set("data.header=no");
     if (bytes)
         source = survey();
     else
@@ -511,10 +518,11 @@ static void catch_encoding(void *arg, enum dt_log_level level, const char *line)
 /* Names of columns and of classes, and texts, the last ones too. */
 START_TEST(another_encoding_is_told)
 {
-    static const char *const texts[] = {"gr\374n,b,y\n1,2,0\n3,4,1\n",  "a,gr\374n,y\n1,2,0\n3,4,1\n",
-                                        "a,gr\374n,y\nx,2,0\nz,4,1\n",  "gr\374n,b,y\nx,2,0\nz,4,1\n",
-                                        "a,b,y\ngr\374n,2,0\nz,4,1\n",  "a,b,y\n2,z,0\n4,gr\374n,1\n",
-                                        "a,b,y\n1,2,gr\374n\n3,4,rot\n", "a,b,y\n1,2,arm\n3,4,gr\374n\n"};
+    static const char *const texts[] = {
+        "gr\374n,b,y\n1,2,0\n3,4,1\n",   "a,gr\374n,y\n1,2,0\n3,4,1\n",
+        "a,gr\374n,y\nx,2,0\nz,4,1\n",   "gr\374n,b,y\nx,2,0\nz,4,1\n",
+        "a,b,y\ngr\374n,2,0\nz,4,1\n",   "a,b,y\n2,z,0\n4,gr\374n,1\n",
+        "a,b,y\n1,2,gr\374n\n3,4,rot\n", "a,b,y\n1,2,arm\n3,4,gr\374n\n"};
     put_text("a.csv", texts[_i]);
     set("data.train=a.csv");
     dt_log_set_sink(catch_encoding, NULL);
@@ -533,11 +541,14 @@ START_TEST(names_and_texts_fit_a_checkpoint)
     name[LENGTH] = text[LENGTH] = 0;
     for (int both = 0; both <= 1; both++) {
         FILE *out = fopen("a.csv", "w");
-        fprintf(out, "%s,b,y\n%s,1,0\nx,2,1\n%s,3,0\nx,4,1\n", name, both ? text : "u", both ? text : "u");
+        fprintf(out, "%s,b,y\n%s,1,0\nx,2,1\n%s,3,0\nx,4,1\n", name, both ? text : "u",
+                both ? text : "u");
         ck_assert_int_eq(fclose(out), 0);
         set("data.train=a.csv");
-        if (both) EXPECT_FAIL(try_survey(), DT_EFORMAT, "more than a checkpoint holds");
-        else EXPECT_OK(try_survey());
+        if (both)
+            EXPECT_FAIL(try_survey(), DT_EFORMAT, "more than a checkpoint holds");
+        else
+            EXPECT_OK(try_survey());
     }
 }
 END_TEST
@@ -579,10 +590,12 @@ static void expect_same_rows(const struct dt_source *a, const struct dt_source *
 /* The same of a survey: of numbers, of categories and dates with gaps, of two files of LIBSVM. */
 START_TEST(memory_may_run_out_in_a_survey)
 {
-    static const char *const trains[] = {"data.train=a.csv", "data.train=b.csv", "data.train=c.svm,d.svm"};
+    static const char *const trains[] = {"data.train=a.csv", "data.train=b.csv",
+                                         "data.train=c.svm,d.svm"};
     dt_status status = DT_EMEMORY;
-    put_text("a.csv", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,y\n1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,a\n"
-                      "1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,2,b\n");
+    put_text("a.csv",
+             "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,y\n1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,a\n"
+             "1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,2,b\n");
     put_text("b.csv", "a,b,c,d,y\nx,1,2021-03-04,,a\n,,2021-03-05,z,b\nx,3,,z,a\n");
     put_text("c.svm", "1 1:1 2:2\n0 1:2\n"), put_text("d.svm", "1 1:1 3:2\n0 1:2\n");
     set(trains[_i]), set(_i == 1 ? "data.missing=flag" : "data.missing=error");
@@ -724,7 +737,8 @@ START_TEST(targets_come_without_inputs)
     dt__source_targets_free(&targets);
     dt__source_destroy(source);
     put_rows("b.csv", 0, 1000);
-    set("data.train=b.csv"), set("data.label=0"), set("data.weight="), set("train.class_weight=none");
+    set("data.train=b.csv"), set("data.label=0"), set("data.weight="),
+        set("train.class_weight=none");
     set("model.task=regress"), set("data.eval_fraction=0.3");
     source = survey();
     EXPECT_OK(dt__source_targets(source, &targets));
@@ -737,8 +751,13 @@ START_TEST(targets_come_without_inputs)
 }
 END_TEST
 
-DATA_SUITE("source", {targets_come_without_inputs, 1}, {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {values_in_memory_count, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {parts_are_disjoint, 1},
-           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1}, {memory_may_run_out_in_a_survey, 3},
-           {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
-           {deviations_may_be_beyond_floats, 2}, {another_encoding_is_told, 8}, {names_and_texts_fit_a_checkpoint, 1}, {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
+DATA_SUITE("source", {targets_come_without_inputs, 1}, {robust_statistics_stay_where_they_are, 4},
+           {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1},
+           {values_in_memory_count, 1}, {files_come_in_order, 1},
+           {keys_of_another_format_are_refused, 1}, {parts_are_disjoint, 1},
+           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
+           {memory_may_run_out_in_a_survey, 3}, {arrays_are_a_source, 2},
+           {evaluation_is_checked, 1}, {deviations_may_be_beyond_floats, 2},
+           {another_encoding_is_told, 8}, {names_and_texts_fit_a_checkpoint, 1},
+           {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
            {crc_knows_the_data, 1}, {tables_are_the_same, 1})

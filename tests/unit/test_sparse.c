@@ -44,12 +44,9 @@ START_TEST(products_are_those_of_dense_rows)
         int dense;
         bool ones;
         const char *layers;
-    } cases[] = {{0, false, "dense 6 tanh"},
-                 {DENSE, false, "dense 6 tanh"},
-                 {DENSE, true, "dense 6 tanh"},
-                 {0, true, "linear"},
-                 {0, false, "dense 6 tanh, wide"},
-                 {DENSE, true, "dense 6 tanh, wide"}};
+    } cases[] = {{0, false, "dense 6 tanh"},       {DENSE, false, "dense 6 tanh"},
+                 {DENSE, true, "dense 6 tanh"},    {0, true, "linear"},
+                 {0, false, "dense 6 tanh, wide"}, {DENSE, true, "dense 6 tanh, wide"}};
     struct dt_model_desc desc = desc_of(cases[_i].layers, NIN, NOUT, DT_TASK_CLASSIFY);
     struct dt_model *model;
     struct dt_network *network;
@@ -124,7 +121,8 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
         struct dt_batch rest = first;
         rest.rows = ROWS - cut, rest.x += cut * dense, rest.offsets += cut, rest.label += cut;
         for (int way = 0; way < 2; way++) {
-            const struct dt_slot out = {.grad = way ? grad : whole, .touched = way ? &touched : NULL};
+            const struct dt_slot out = {.grad = way ? grad : whole,
+                                        .touched = way ? &touched : NULL};
             EXPECT_OK(dt__network_gradient(network, params, &first, NULL, false, out, &loss, NULL));
             if (!cut) continue;
             EXPECT_OK(dt__network_gradient(network, params, &rest, NULL, true, out, &loss, NULL));
@@ -171,8 +169,12 @@ static struct dt_batch make_categories(int dense)
         offsets[r + 1] = (uint64_t)(r + 1) * COLUMNS;
         label[r] = r % NOUT;
     }
-    return (struct dt_batch){.rows = ROWS, .ndense = dense, .x = dense_x, .offsets = offsets,
-                             .index = index_of, .label = label};
+    return (struct dt_batch){.rows = ROWS,
+                             .ndense = dense,
+                             .x = dense_x,
+                             .offsets = offsets,
+                             .index = index_of,
+                             .label = label};
 }
 
 /* Writes the outputs and the gradients by the inputs of a dense network, whose inputs are the
@@ -494,7 +496,10 @@ START_TEST(sparse_rows_are_scaled_robustly)
     for (int dirty = 0; dirty < 2; dirty++) {
         FILE *out = fopen("a.svm", "w");
         for (int r = 0; r < 4000; r++)
-            fprintf(out, r % 4 ? "1 2000:1\n" : "0 7:%s\n", dirty && r == 400 ? "-1e30" : r % 8 ? "2" : "3");
+            fprintf(out, r % 4 ? "1 2000:1\n" : "0 7:%s\n",
+                    dirty && r == 400 ? "-1e30"
+                    : r % 8           ? "2"
+                                      : "3");
         fclose(out);
         set("data.train=a.svm"), set("data.normalize=robust");
         struct dt_source *source = survey();
@@ -627,9 +632,9 @@ START_TEST(full_rows_are_dense)
 END_TEST
 
 DATA_SUITE("sparse", {products_are_those_of_dense_rows, 6}, {weights_count_rows, 2},
-           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2}, {full_rows_are_dense, 1}, {pictures_are_whole, 1},
-           {hashes_stay_what_they_are, 1},
+           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2}, {full_rows_are_dense, 1},
+           {pictures_are_whole, 1}, {hashes_stay_what_they_are, 1},
            {touched_rows_are_those_of_a_whole_gradient, 2}, {entries_come_by_input_and_row, 7},
            {embeddings_are_the_vectors_written_out, 1}, {wide_and_deep_gradients_are_slopes, 2},
-           {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1}, {sparse_rows_are_scaled_robustly, 1},
-           {categories_are_entries, 2})
+           {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1},
+           {sparse_rows_are_scaled_robustly, 1}, {categories_are_entries, 2})

@@ -1,16 +1,17 @@
-/* Splits: which rows train, are held out, are the test, and are left out, by class, group and time.
- * Catches rows on two sides, groups and instants that are torn, classes that one side lacks, a gap
- * that is too small, and folds that miss rows. */
+/* Splits: which rows are for training, held out, for the test, or left out, by class, group and
+ * time. Would catch a row on two sides, a group or an instant on two sides, a class that one side
+ * lacks, a gap that is too small, and folds that miss rows. */
 #include "unit/suite.h"
 
 #include "data/row_split.h"
 
-enum { ROWS = 9000 }; /* over two blocks of counts */
+enum { ROWS = 9000 }; /* more than two blocks of counts */
 
 static uint32_t number[ROWS];
 static double at[ROWS];
 
-/* Classes of 50, 30, 15 and 5 %, groups of uneven sizes, times of 7 rows each, all mixed. */
+/* Makes classes of 50, 30, 15 and 5 %, groups of uneven sizes, and times of 7 rows each, all
+ * mixed. */
 static struct dt__split_keys keys_fill(bool stratum, bool group, bool time)
 {
     static const uint32_t class_of[20] = {0, 0, 1, 0, 1, 0, 2, 0, 1, 0,
@@ -25,7 +26,8 @@ static struct dt__split_keys keys_fill(bool stratum, bool group, bool time)
                                    .time = time ? at : NULL};
 }
 
-/* Counts are those of the rows; rank and select are each other's inverse, over block borders. */
+/* Checks that the counts are those of the rows, and that rank and select are inverse, across block
+ * borders too. */
 static void check_counts(const struct dt__split *split)
 {
     uint64_t seen[DT__SIDES] = {0};
@@ -42,9 +44,9 @@ static void check_counts(const struct dt__split *split)
     }
 }
 
-/* Exactly as many rows as requested, and the rows that versions before stratified splits held
- * out. */
-START_TEST(random_rows_are_those_of_old_runs)
+/* The held-out rows are exactly as many as requested, and those of versions before stratified
+ * splits. */
+START_TEST(random_rows_are_those_of_earlier_versions)
 {
     static const uint64_t cases[][2] = {{2, 1}, {64, 57}, {4096, 1}, {4097, 3500}, {20000, 1999}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -64,25 +66,27 @@ START_TEST(random_rows_are_those_of_old_runs)
 }
 END_TEST
 
-/* The held-out rows are a fraction of the rows that the test leaves. */
+/* The test is a fraction of all rows; the held-out rows are a fraction of the rest. */
 START_TEST(each_side_has_its_fraction_of_each_class)
 {
     const struct dt__split_rule rule = {.seed = 3, .test = 0.1, .held_out = 0.2};
     const struct dt__split_keys keys = keys_fill(true, false, false);
     struct dt__split split;
-    uint64_t rows[4] = {0}, of[4][DT__SIDES] = {{0}};
+    uint64_t rows[4] = {0}, side_count[4][DT__SIDES] = {{0}};
     EXPECT_OK(dt__split_make(&rule, &keys, &split));
     check_counts(&split);
     ck_assert_uint_eq(split.count[DT__TEST], 900);
     ck_assert_uint_eq(split.count[DT__HELD_OUT], 1620);
     for (uint64_t row = 0; row < ROWS; row++) {
         rows[number[row]]++;
-        of[number[row]][dt__split_side(&split, row)]++;
+        side_count[number[row]][dt__split_side(&split, row)]++;
     }
     for (int c = 0; c < 4; c++) {
-        const double test = (double)rows[c] * 0.1, held = (double)rows[c] * 0.18;
-        EXPECT((double)of[c][DT__TEST] >= test - 1 && (double)of[c][DT__TEST] <= test + 1);
-        EXPECT((double)of[c][DT__HELD_OUT] >= held - 2 && (double)of[c][DT__HELD_OUT] <= held + 2);
+        const double test = (double)rows[c] * 0.1, expected_held_out = (double)rows[c] * 0.18;
+        EXPECT((double)side_count[c][DT__TEST] >= test - 1 &&
+               (double)side_count[c][DT__TEST] <= test + 1);
+        EXPECT((double)side_count[c][DT__HELD_OUT] >= expected_held_out - 2 &&
+               (double)side_count[c][DT__HELD_OUT] <= expected_held_out + 2);
     }
     dt__split_free(&split);
 }
@@ -98,9 +102,9 @@ START_TEST(groups_stay_together)
     EXPECT_OK(dt__split_make(&rule, &keys, &split));
     check_counts(&split);
     for (uint64_t row = 0; row < ROWS; row++) {
-        const int here = (int)dt__split_side(&split, row);
-        EXPECT(side[number[row]] == -1 || side[number[row]] == here);
-        side[number[row]] = here;
+        const int row_side = (int)dt__split_side(&split, row);
+        EXPECT(side[number[row]] == -1 || side[number[row]] == row_side);
+        side[number[row]] = row_side;
     }
     EXPECT(split.count[DT__TEST] > 600 && split.count[DT__TEST] < 1200);
     EXPECT(split.count[DT__HELD_OUT] > 1300 && split.count[DT__HELD_OUT] < 2000);
@@ -109,7 +113,7 @@ START_TEST(groups_stay_together)
 }
 END_TEST
 
-/* The earliest and the latest time of each side. */
+/* Sets the earliest and the latest time of each side. */
 static void sides_span(const struct dt__split *split, double first[DT__SIDES],
                        double last[DT__SIDES])
 {
@@ -122,8 +126,8 @@ static void sides_span(const struct dt__split *split, double first[DT__SIDES],
     }
 }
 
-/* Times are 60 seconds apart, each of 7 rows. */
-START_TEST(latest_rows_are_held_out_behind_a_gap)
+/* Times are 60 seconds apart; each has 7 rows. */
+START_TEST(the_latest_rows_are_held_out_after_a_gap)
 {
     static const struct dt__gap gaps[] = {{0, false}, {20, false}, {120, true}, {121, true}};
     static const double apart[] = {60, 60 + 180, 120, 180};
@@ -143,7 +147,7 @@ START_TEST(latest_rows_are_held_out_behind_a_gap)
 }
 END_TEST
 
-/* Groups go by their latest row. */
+/* A group is placed by its latest row. */
 START_TEST(groups_in_time_stay_together)
 {
     const struct dt__split_rule rule = {.held_out = 0.2};
@@ -151,29 +155,29 @@ START_TEST(groups_in_time_stay_together)
     struct dt__split split;
     int side[100];
     for (uint32_t row = 0; row < ROWS; row++)
-        number[row] = (uint32_t)(at[row] / 60) % 100 * 2 / 3; /* also mixed in time */
+        number[row] = (uint32_t)(at[row] / 60) % 100 * 2 / 3; /* mixed in time too */
     memset(side, -1, sizeof side);
     EXPECT_OK(dt__split_make(&rule, &keys, &split));
     check_counts(&split);
-    double latest[DT__SIDES] = {0}, of_group[100] = {0};
+    double latest[DT__SIDES] = {0}, group_latest[100] = {0};
     for (uint64_t row = 0; row < ROWS; row++) {
-        const int here = (int)dt__split_side(&split, row);
-        EXPECT(side[number[row]] == -1 || side[number[row]] == here);
-        side[number[row]] = here;
-        if (at[row] > of_group[number[row]]) of_group[number[row]] = at[row];
+        const int row_side = (int)dt__split_side(&split, row);
+        EXPECT(side[number[row]] == -1 || side[number[row]] == row_side);
+        side[number[row]] = row_side;
+        if (at[row] > group_latest[number[row]]) group_latest[number[row]] = at[row];
     }
     double least = 1e9;
     for (int g = 0; g < 67; g++) {
-        if (side[g] == DT__TRAINS && of_group[g] > latest[DT__TRAINS])
-            latest[DT__TRAINS] = of_group[g];
-        if (side[g] == DT__HELD_OUT && of_group[g] < least) least = of_group[g];
+        if (side[g] == DT__TRAINS && group_latest[g] > latest[DT__TRAINS])
+            latest[DT__TRAINS] = group_latest[g];
+        if (side[g] == DT__HELD_OUT && group_latest[g] < least) least = group_latest[g];
     }
     EXPECT(latest[DT__TRAINS] < least);
     dt__split_free(&split);
 }
 END_TEST
 
-/* The fold that holds a row out; -1: none. */
+/* Sets the fold that holds each row out, or -1. */
 static void folds_read(struct dt__split_rule rule, const struct dt__split_keys *keys,
                        int32_t fold[ROWS])
 {
@@ -192,7 +196,8 @@ static void folds_read(struct dt__split_rule rule, const struct dt__split_keys *
     }
 }
 
-/* Each row that is not of the test is in one fold; in time, the earliest ones are in none. */
+/* Each row outside of the test is held out by one fold; in splits by time, the earliest rows by
+ * none. */
 START_TEST(folds_cover_the_rows)
 {
     for (int kind = 0; kind < 4; kind++) {
@@ -219,10 +224,13 @@ START_TEST(folds_cover_the_rows)
             }
             dt__split_free(&split);
         }
-        const uint64_t each = kind == 3 ? 1350 : 1620, slack = kind == 2 ? 300 : kind == 3 ? 7 : 1;
+        const uint64_t per_fold = kind == 3 ? 1350 : 1620, slack = kind == 2   ? 300
+                                                                   : kind == 3 ? 7
+                                                                               : 1;
         for (int f = 1; f < 6; f++) {
-            EXPECT(count[f] + slack >= each && count[f] <= each + slack);
-            if (kind == 1) EXPECT(class_3[f] >= 80 && class_3[f] <= 82); /* of 450, less a tenth */
+            EXPECT(count[f] + slack >= per_fold && count[f] <= per_fold + slack);
+            /* of 450 rows, less a tenth for the test */
+            if (kind == 1) EXPECT(class_3[f] >= 80 && class_3[f] <= 82);
             if (kind == 3 && f > 1) EXPECT(earliest[f] < earliest[f - 1]);
         }
     }
@@ -260,6 +268,6 @@ START_TEST(empty_sides_are_errors)
 }
 END_TEST
 
-SUITE("split", random_rows_are_those_of_old_runs, each_side_has_its_fraction_of_each_class,
-      groups_stay_together, latest_rows_are_held_out_behind_a_gap, groups_in_time_stay_together,
+SUITE("split", random_rows_are_those_of_earlier_versions, each_side_has_its_fraction_of_each_class,
+      groups_stay_together, the_latest_rows_are_held_out_after_a_gap, groups_in_time_stay_together,
       folds_cover_the_rows, empty_sides_are_errors)

@@ -1,6 +1,6 @@
-/* Sums over replicas, and rounding as their stage, without messages: the test copies what nodes
- * would send. Would catch a sum in the order of nodes, an error that is lost or kept in two places,
- * a group that is rounded twice or not at all, a norm that depends on who owns what. */
+/* Sums over replicas and their rounding, without messages: the test copies what nodes would send.
+ * Would catch a sum in the order of nodes, a rounding error that is lost or added twice, a group
+ * that is rounded twice or not at all, and weights that depend on who owns them. */
 #include <math.h>
 
 #include "views.h"
@@ -19,8 +19,7 @@ static void subtract(void *arg, const struct dt_update_info *info, size_t offset
 static void gradients_make(const struct setup *setup, int step, int ranks)
 {
     for (int r = 0; r < setup->replicas; r++) {
-        const struct dt_rng rng =
-            dt__rng_make(7, DT_STREAM_TEST, (uint64_t)(100 * step + r), 0);
+        const struct dt_rng rng = dt__rng_make(7, DT_STREAM_TEST, (uint64_t)(100 * step + r), 0);
         for (size_t i = 0; i < PARAMS; i++)
             gradients[r][i] = (float)dt__rng_normal(&rng, i);
         for (int v = 0; v < ranks; v++)
@@ -29,34 +28,37 @@ static void gradients_make(const struct setup *setup, int step, int ranks)
     }
 }
 
-/* Copies the sums of a chunk to its owner: those of a rank's node. */
+/* Copies the partial sums of a rank's node for a chunk to the chunk's owner. */
 static void sums_send(struct view *from, const struct dt__chunk *chunk)
 {
     struct view *to = &view[dt__chunk_rank(&from->x, chunk, chunk->node)];
-    const struct dt__chunk *its = view_chunk(to, chunk->at.begin);
+    const struct dt__chunk *peer_chunk = view_chunk(to, chunk->at.begin);
     for (int s = 0; s < from->topo.partials; s++)
         if (from->topo.partial[s].node == from->topo.node)
-            memcpy(dt__sum_at(&to->x, its, s), dt__sum_at(&from->x, chunk, s),
+            memcpy(dt__sum_at(&to->x, peer_chunk, s), dt__sum_at(&from->x, chunk, s),
                    dt__sum_bytes(chunk, from->topo.partial[s].whole));
 }
 
-/* Copies an owner's new weights or update to a rank that acts for the chunk. */
+/* Copies the owner's new weights, or its update, to the agent that handles the chunk on another
+ * node. */
 static void weights_send(struct view *to, const struct dt__chunk *chunk)
 {
     struct view *from = &view[dt__chunk_rank(&to->x, chunk, chunk->node)];
-    const struct dt__chunk *its = view_chunk(from, chunk->at.begin);
-    memcpy(dt__update_at(&to->x, chunk), dt__update_at(&from->x, its), chunk->bytes);
+    const struct dt__chunk *peer_chunk = view_chunk(from, chunk->at.begin);
+    memcpy(dt__update_at(&to->x, chunk), dt__update_at(&from->x, peer_chunk), chunk->bytes);
     dt__wire_add(chunk->wire, chunk->at.begin, chunk->at.end - chunk->at.begin,
                  dt__update_at(&to->x, chunk), to->memory.vectors[0] + chunk->at.begin);
 }
 
-/* Calls a function for each rank and each chunk for which it acts: own ones, or others. */
-static void each_chunk(int ranks, bool own, void (*call)(struct view *v, const struct dt__chunk *c))
+/* Calls a function for each rank and each chunk that it handles: chunks owned by its node if
+ * `is_owner`, else chunks owned by other nodes. */
+static void each_chunk(int ranks, bool is_owner,
+                       void (*call)(struct view *v, const struct dt__chunk *c))
 {
     for (struct view *v = view; v < view + ranks; v++)
         for (int c = 0; c < v->layout.chunks; c++)
             if (v->layout.chunk[c].agent == v->topo.agent &&
-                (v->layout.chunk[c].node == v->topo.node) == own)
+                (v->layout.chunk[c].node == v->topo.node) == is_owner)
                 call(v, &v->layout.chunk[c]);
 }
 
@@ -70,7 +72,7 @@ static void chunk_update(struct view *v, const struct dt__chunk *chunk)
     dt__chunk_update(&v->x, chunk);
 }
 
-/* The weights that some steps lead to, the same at all nodes. */
+/* Computes the weights after some steps, which must be the same on all nodes. */
 static void train(const struct setup *setup, float *out)
 {
     const int ranks = views_make(setup, subtract);
@@ -87,36 +89,36 @@ static void train(const struct setup *setup, float *out)
     views_free(ranks);
 }
 
-/* Any nodes and agents have the bits of one rank, for each wire and groups within and across
- * nodes. */
+/* Any number of nodes and agents gives the bits of one rank, for each wire, and for groups within
+ * and across nodes. */
 START_TEST(bits_do_not_depend_on_nodes)
 {
     static const int NODES[][2] = {{1, 4}, {2, 1}, {2, 2}, {3, 1}, {3, 2}, {5, 1}};
-    static float one[PARAMS], many[PARAMS];
+    static float single_rank[PARAMS], many_ranks[PARAMS];
     for (int wire = DT_WIRE_F32; wire <= DT_WIRE_Q8; wire++)
         for (int replicas = 1; replicas <= 7; replicas += 3)
             for (int groups = 1; groups <= (wire ? replicas : 1); groups += 2) {
-                struct setup setup = {1,     1,    replicas, groups, wire, false, PARAMS,
-                                      {20000, 20003, PARAMS}};
-                train(&setup, one);
+                struct setup setup = {1,    1,     replicas, groups,
+                                      wire, false, PARAMS,   {20000, 20003, PARAMS}};
+                train(&setup, single_rank);
                 for (size_t i = 0; i < sizeof NODES / sizeof *NODES; i++) {
                     setup.nodes = NODES[i][0], setup.agents = NODES[i][1];
-                    train(&setup, many);
-                    ck_assert_mem_eq(many, one, sizeof one);
+                    train(&setup, many_ranks);
+                    ck_assert_mem_eq(many_ranks, single_rank, sizeof single_rank);
                 }
             }
 }
 END_TEST
 
-/* In f32 a step of one rank is the tree's sum: ((0 + 1) + (2 + 3)) + 4. */
-START_TEST(the_tree_is_fixed)
+/* With f32, a step of one rank applies the tree's sum: ((0 + 1) + (2 + 3)) + 4. */
+START_TEST(the_sum_has_a_fixed_tree)
 {
     const struct setup setup = {1, 1, 5, 1, DT_WIRE_F32, false, PARAMS, {PARAMS}};
     views_make(&setup, subtract);
     gradients_make(&setup, 0, 1);
     each_chunk(1, true, chunk_update);
     for (size_t i = 0; i < PARAMS; i++) {
-        float (*const g)[PARAMS] = gradients;
+        float(*const g)[PARAMS] = gradients;
         const float sum = ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i];
         EXPECT(view[0].memory.vectors[0][i] == -0.1f * sum);
     }
@@ -124,9 +126,9 @@ START_TEST(the_tree_is_fixed)
 }
 END_TEST
 
-/* Rounding errors are kept: over the steps, weights and the errors of both directions add up to the
- * exact sums. */
-START_TEST(errors_are_kept)
+/* Rounding errors are not lost: after some steps the weights and the errors of both directions add
+ * up to the exact sums. */
+START_TEST(rounding_errors_are_added_later)
 {
     const struct setup setup = {1, 1, 4, 2, DT_WIRE_Q8, false, PARAMS, {PARAMS}};
     static double exact[PARAMS];
@@ -139,12 +141,14 @@ START_TEST(errors_are_kept)
         each_chunk(1, true, chunk_update);
     }
     for (size_t i = 0; i < PARAMS; i++) {
-        const double kept = (double)view[0].x.error[0][i] + (double)view[0].x.error[1][i];
+        const double errors = (double)view[0].x.error[0][i] + (double)view[0].x.error[1][i];
         const double weight = (double)view[0].memory.vectors[0][i];
-        EXPECT(fabs(weight + (double)view[0].memory.vectors[1][i] - 0.1 * kept - exact[i]) < 1e-5);
+        EXPECT(fabs(weight + (double)view[0].memory.vectors[1][i] - 0.1 * errors - exact[i]) <
+               1e-5);
     }
     views_free(1);
 }
 END_TEST
 
-SUITE("sums", bits_do_not_depend_on_nodes, the_tree_is_fixed, errors_are_kept)
+SUITE("sums", bits_do_not_depend_on_nodes, the_sum_has_a_fixed_tree,
+      rounding_errors_are_added_later)

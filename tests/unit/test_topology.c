@@ -1,14 +1,14 @@
-/* Topology: agents, partial sums, groups and the nodes' parts of the vector, for placements of all kinds.
- * Would catch a sum that misses a replica or has one twice, a partial sum of two nodes, and a link that
- * carries more than it must. */
+/* Topology: agents, partial sums, groups and the nodes' parts of the vector, for many placements.
+ * Would catch a sum that lacks a replica or has one twice, a partial sum that spans two nodes, and
+ * a link that carries more than necessary. */
 #include <math.h>
 
 #include "comm/topology.h"
 #include "suite.h"
 
-enum { MOST = 64 };
+enum { MAX_RANKS = 64 };
 
-/* A placement: the node of each rank, and the worker of each replica. */
+/* A placement is the node of each rank and the worker of each replica. */
 static struct dt__arena *arena;
 static struct dt__topology topo;
 
@@ -31,8 +31,8 @@ static void topology_free(void)
     dt__arena_free(&arena);
 }
 
-/* The figure in topology.h: seven replicas, 0 to 3 on node 0, 4 to 6 on node 1. */
-START_TEST(the_figure)
+/* The figure in topology.h: replicas 0 to 3 on node 0, replicas 4 to 6 on node 1. */
+START_TEST(the_figure_in_the_header_is_right)
 {
     const int node_at[] = {0, 0, 1}, worker_of[] = {0, 0, 0, 0, 1, 1, 1};
     const struct dt__placement placement = {7, 1, 2, 1, worker_of};
@@ -50,8 +50,9 @@ START_TEST(the_figure)
 }
 END_TEST
 
-/* A bank with workers on its node does nothing itself; one alone on its node is that node's agent. */
-START_TEST(banks_are_agents_where_no_worker_is)
+/* A bank with workers on its node sums nothing; a bank that is alone on its node is that node's
+ * agent. */
+START_TEST(banks_without_local_workers_are_agents)
 {
     const int together[] = {0, 0, 1}, apart[] = {0, 1, 1};
     const struct dt__placement placement = {2, 1, 2, 1, NULL};
@@ -68,7 +69,8 @@ START_TEST(banks_are_agents_where_no_worker_is)
 }
 END_TEST
 
-/* Adds up what the tree sums: each replica once, each partial sum of one node and inside one group. */
+/* Walks the tree of the sum: counts each replica, and checks that each partial sum has one node and
+ * one group. */
 static void walk(int a, int b, int *seen)
 {
     const int s = topo.partial_at[a];
@@ -89,29 +91,30 @@ static void walk(int a, int b, int *seen)
     walk(split, b, seen);
 }
 
-/* Vectors that a node sends and gets in a step, as topology.c counts them. */
+/* Returns the most vectors that a node sends or receives in a step, as topology.c counts them. */
 static double busiest_link(void)
 {
     double most = 0;
     for (int n = 0; n < topo.nodes; n++) {
-        const double own = topo.cut[n + 1] - topo.cut[n], trees = topo.partials_of[n];
-        most = fmax(most, trees * (1 - own) + (topo.nodes - 1) * own);
-        most = fmax(most, (topo.partials - trees) * own + 1 - own);
+        const double fraction = topo.cut[n + 1] - topo.cut[n], sums = topo.partials_of[n];
+        most = fmax(most, sums * (1 - fraction) + (topo.nodes - 1) * fraction);
+        most = fmax(most, (topo.partials - sums) * fraction + 1 - fraction);
     }
     return most;
 }
 
-/* Ranks in turn on nodes, and in runs; more replicas than workers and fewer; groups. */
+/* Ranks are placed on nodes in turn or contiguously, with more replicas than workers or fewer, and
+ * with groups. */
 START_TEST(placements_are_summed_once)
 {
     for (int nodes = 1; nodes <= 5; nodes++)
         for (int workers = nodes; workers <= 9; workers += 2)
             for (int replicas = 1; replicas <= 17; replicas += 4)
-                for (int way = 0; way < 4; way++) {
-                    int node_at[MOST] = {0}, seen[MOST] = {0};
-                    const int groups = way < 2 || replicas < 3 ? 1 : 3;
+                for (int variant = 0; variant < 4; variant++) {
+                    int node_at[MAX_RANKS] = {0}, seen[MAX_RANKS] = {0};
+                    const int groups = variant < 2 || replicas < 3 ? 1 : 3;
                     for (int w = 0; w < workers; w++)
-                        node_at[1 + w] = way % 2 ? w % nodes : w * nodes / workers;
+                        node_at[1 + w] = variant % 2 ? w % nodes : w * nodes / workers;
                     const struct dt__placement placement = {replicas, groups, workers, 1, NULL};
                     topology_make(node_at, 1 + workers, 1, true, &placement);
                     walk(0, replicas, seen);
@@ -119,16 +122,18 @@ START_TEST(placements_are_summed_once)
                         ck_assert_int_eq(seen[r], 1);
                     ck_assert_double_eq_tol(topo.cut[0], 0, 1e-12);
                     ck_assert_double_eq_tol(topo.cut[topo.nodes], 1, 1e-12);
-                    bool even = true; /* each node has one partial sum */
+                    bool has_one_each = true; /* each node has one partial sum */
                     for (int n = 0; n < topo.nodes; n++) {
                         ck_assert_double_ge(topo.cut[n + 1] - topo.cut[n], -1e-9);
-                        even &= topo.partials_of[n] == 1;
+                        has_one_each &= topo.partials_of[n] == 1;
                     }
                     ck_assert_double_le(busiest_link(),
-                                        even ? 2.0 * (topo.nodes - 1) / topo.nodes + 1e-6 : MOST);
+                                        has_one_each ? 2.0 * (topo.nodes - 1) / topo.nodes + 1e-6
+                                                     : MAX_RANKS);
                     topology_free();
                 }
 }
 END_TEST
 
-SUITE("topology", the_figure, banks_are_agents_where_no_worker_is, placements_are_summed_once)
+SUITE("topology", the_figure_in_the_header_is_right, banks_without_local_workers_are_agents,
+      placements_are_summed_once)

@@ -148,7 +148,8 @@ START_TEST(test_trust_is_of_whole_tensors)
     dt__update_sync(&all, &info, 0, PARAMS, sum, vectors, weights);
     const double step = config.train.lr * sqrt(norm2 / direction2);
     for (int i = 0; i < INPUTS; i++)
-        ck_assert_double_eq_tol((double)(before[i] - weights[i]), step * lamb_direction(i, before), 1e-3 * step);
+        ck_assert_double_eq_tol((double)(before[i] - weights[i]), step * lamb_direction(i, before),
+                                1e-3 * step);
     dt_free(measures);
     free_job(&job);
 }
@@ -158,10 +159,12 @@ END_TEST
  * under any rule; nor does lamb's trust ratio move it, which a zero gradient makes large. */
 START_TEST(test_a_bias_at_the_baseline_does_not_decay)
 {
-    static const char *const rules[] = {"sgd", "nesterov", "adam", "adamw", "ftrl", "lamb", "rmsprop", "adagrad"};
+    static const char *const rules[] = {"sgd",  "nesterov", "adam",    "adamw",
+                                        "ftrl", "lamb",     "rmsprop", "adagrad"};
     const float tiny[3] = {1e-20f, 1e-20f, 1e-20f};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        for (int baseline = 0; baseline < (strcmp(rules[i], "lamb") ? 3 : 2); baseline++) { /* 2: train.decay_matrices */
+        for (int baseline = 0; baseline < (strcmp(rules[i], "lamb") ? 3 : 2);
+             baseline++) { /* 2: train.decay_matrices */
             char rule[40];
             (void)snprintf(rule, sizeof rule, "train.optimizer=%s", rules[i]);
             set(rule), set("train.l1=0.5");
@@ -184,7 +187,8 @@ START_TEST(test_a_bias_at_the_baseline_does_not_decay)
             if (baseline)
                 ck_assert_float_eq_tol(weights[2], 2, 1e-6f);
             else
-                ck_assert_msg(weights[2] < 1.999f, "%s: the bias is %g", rules[i], (double)weights[2]);
+                ck_assert_msg(weights[2] < 1.999f, "%s: the bias is %g", rules[i],
+                              (double)weights[2]);
             dt_free(measures);
             free_job(&job);
         }
@@ -225,7 +229,8 @@ START_TEST(test_outer_update_ahead)
     memcpy(weights, START, sizeof weights);
     const struct dt_update_info info = {.step = 0};
     for (int step = 0; step < STEPS; step++) {
-        if (step == 3) { /* as at the end of a run that then goes on: m stays, and is taken off again */
+        if (step ==
+            3) { /* as at the end of a run that then goes on: m stays, and is taken off again */
             memcpy(weights, OUTER_PATH[step - 1], sizeof weights);
             job.pending = false;
             dt__update_outer(&job, &info, 0, 3, none, vectors, weights);
@@ -289,7 +294,8 @@ END_TEST
 START_TEST(test_group_update)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
-    struct dt_group group = {.job = &job, .count = 1, .start = START}, all = {.job = &job, .count = 2};
+    struct dt_group group = {.job = &job, .count = 1, .start = START},
+                    all = {.job = &job, .count = 2};
     float weights[3] = {9, 9, 9}, momentum[3] = {0}, *vectors[] = {weights, momentum};
     float whole[3], other[3] = {0}, *of_whole[] = {whole, other};
     memcpy(whole, START, sizeof whole);
@@ -321,7 +327,8 @@ START_TEST(test_group_part)
     struct dt_job job = make_job(DT_MODE_SYNC, 3);
     const uint64_t epoch = dt__plan_steps_per_epoch(job.plan);
     job.groups = 2;
-    const struct dt_group one = {.job = &job, .first = 0, .count = 1}, two = {.job = &job, .first = 1, .count = 2};
+    const struct dt_group one = {.job = &job, .first = 0, .count = 1},
+                          two = {.job = &job, .first = 1, .count = 2};
     ck_assert_double_eq_tol(dt__group_part(&one, 0, epoch), 0.3, 1e-12);
     ck_assert_double_eq_tol(dt__group_part(&two, 0, epoch), 0.7, 1e-12);
     ck_assert_double_eq(dt__group_part(&one, 0, 0), 0);
@@ -335,8 +342,8 @@ static const struct {
     uint64_t step, round_end, span_end;
     bool local, passed;
 } ROUNDS[] = {
-    {0, 1, 5, false, false},   {4, 5, 5, false, false},   {5, 6, 6, false, true},
-    {6, 10, 10, true, false},  {10, 14, 18, true, true},  {14, 18, 18, true, false},
+    {0, 1, 5, false, false},  {4, 5, 5, false, false},  {5, 6, 6, false, true},
+    {6, 10, 10, true, false}, {10, 14, 18, true, true}, {14, 18, 18, true, false},
     {18, 20, 20, true, true}, {16, 18, 20, true, true},
 };
 
@@ -354,7 +361,8 @@ START_TEST(test_rounds)
     ck_assert_int_eq(dt__round_passed(&job, 5), ROUNDS[_i].passed);
     ck_assert_int_eq(dt__log_due(&job), ROUNDS[_i].passed);
     set("train.overlap=yes"); /* a round that leaves an exchange pending is a separate span */
-    ck_assert_uint_eq(dt__span_end(&job), job.step < 6 ? ROUNDS[_i].span_end : ROUNDS[_i].round_end);
+    ck_assert_uint_eq(dt__span_end(&job),
+                      job.step < 6 ? ROUNDS[_i].span_end : ROUNDS[_i].round_end);
     job.pending = true;
     ck_assert_uint_eq(dt__span_end(&job), ROUNDS[_i].span_end);
     free_job(&job);
@@ -680,7 +688,8 @@ START_TEST(test_patience)
         bool better;
         EXPECT_OK(dt__evaluation_judge(&job, &result, &better));
         ck_assert_msg(better == EVALUATIONS[i].better && best->stop == EVALUATIONS[i].stop &&
-                          best->since == EVALUATIONS[i].since && best->drops == EVALUATIONS[i].drops,
+                          best->since == EVALUATIONS[i].since &&
+                          best->drops == EVALUATIONS[i].drops,
                       "evaluation %zu: better %d, since %lld, stop %d, drops %lld", i, better,
                       (long long)best->since, best->stop, (long long)best->drops);
     }
@@ -694,8 +703,10 @@ START_TEST(test_patience_waits_for_the_rate)
 {
     static const struct {
         const char *schedule;
-        int64_t since; /* after evaluations at 1 to 10 tenths of the run, the first of them the best */
-    } schedules[] = {{"train.schedule=cosine", 4}, {"train.schedule=linear", 4}, {"train.schedule=constant", 9}};
+        int64_t
+            since; /* after evaluations at 1 to 10 tenths of the run, the first of them the best */
+    } schedules[] = {
+        {"train.schedule=cosine", 4}, {"train.schedule=linear", 4}, {"train.schedule=constant", 9}};
     for (size_t i = 0; i < COUNT(schedules); i++) {
         struct dt_job job = make_job(DT_MODE_SYNC, 1);
         bool better;
@@ -707,7 +718,8 @@ START_TEST(test_patience_waits_for_the_rate)
             result.values.rmse = (double)step;
             EXPECT_OK(dt__evaluation_judge(&job, &result, &better));
         }
-        ck_assert_msg(job.best.since == schedules[i].since, "%s: %lld", schedules[i].schedule, (long long)job.best.since);
+        ck_assert_msg(job.best.since == schedules[i].since, "%s: %lld", schedules[i].schedule,
+                      (long long)job.best.since);
         free_job(&job);
     }
 }

@@ -138,4 +138,5 @@ START_TEST(cos_and_tails_are_as_stated)
 }
 END_TEST
 
-SUITE("vmath", cos_and_tails_are_as_stated, errors_are_as_stated, limits_hold, bits_do_not_depend_on_place)
+SUITE("vmath", cos_and_tails_are_as_stated, errors_are_as_stated, limits_hold,
+      bits_do_not_depend_on_place)

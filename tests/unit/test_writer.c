@@ -90,13 +90,15 @@ START_TEST(the_snapshot_is_of_the_call)
 }
 END_TEST
 
-static pthread_t calls_from; /* allocations of no other thread fail */
+static pthread_t calls_from;      /* allocations of no other thread fail */
 static int allocations_left = -1; /* in front of the one that fails; -1: none does */
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    if (pthread_equal(pthread_self(), calls_from) && allocations_left >= 0 && allocations_left-- == 0) return NULL;
+    if (pthread_equal(pthread_self(), calls_from) && allocations_left >= 0 &&
+        allocations_left-- == 0)
+        return NULL;
     return __real_aligned_alloc(alignment, size);
 }
 
@@ -204,7 +206,8 @@ static char latest_dir[128], best_dir[128];
 static struct dt_writer *create_exporter(void)
 {
     struct dt_writer *writer;
-    struct dt_writer_spec spec = {.dir = test_dir, .latest_dir = latest_dir, .best_dir = best_dir, .export_keep = 2};
+    struct dt_writer_spec spec = {
+        .dir = test_dir, .latest_dir = latest_dir, .best_dir = best_dir, .export_keep = 2};
     snprintf(latest_dir, sizeof latest_dir, "%s", in_dir("export/latest"));
     snprintf(best_dir, sizeof best_dir, "%s", in_dir("export/best"));
     assert_ok(dt__writer_create(&spec, &writer));

@@ -1,6 +1,6 @@
-/* The exchange as each rank sees it, all ranks in one process and without messages: topology,
- * layout and memory are real, the test moves the bytes. Rank r is agent r % agents of node
- * r / agents. */
+/* The exchange as each rank sees it, with all ranks in one process and no messages: topology,
+ * layout and memory are real, and the test moves the bytes. Rank r is agent r % agents of node r /
+ * agents. */
 #ifndef DT_TEST_VIEWS_H
 #define DT_TEST_VIEWS_H
 
@@ -10,10 +10,10 @@
 enum { MOST_RANKS = 16, MOST_BUCKETS = 4 };
 
 struct setup {
-    int nodes, agents, replicas, groups; /* agents: of each node */
+    int nodes, agents, replicas, groups; /* agents: per node */
     int wire;                            /* enum dt_wire */
     bool norm;
-    size_t params, bucket_end[MOST_BUCKETS]; /* 0: no further bucket */
+    size_t params, bucket_end[MOST_BUCKETS]; /* ends of the buckets; 0 after the last */
 };
 
 struct view {
@@ -34,7 +34,7 @@ static void *views_take(size_t count, size_t size)
     return out;
 }
 
-/* Memory of a node: its first agent's, which the others share. */
+/* Maps the memory of a node: its first agent allocates it, the other agents share it. */
 static void view_map(struct view *v, const struct setup *setup)
 {
     const struct view *first = v - v->topo.agent;
@@ -95,7 +95,7 @@ static void view_make(struct view *v, const struct setup *setup, dt_update_fn *u
     EXPECT_OK(x->backend->prepare(x, &v->layout));
 }
 
-/* Returns the number of ranks. */
+/* Makes the views of all ranks; returns their number. */
 static int views_make(const struct setup *setup, dt_update_fn *update)
 {
     const int ranks = setup->nodes * setup->agents;
@@ -111,7 +111,7 @@ static void views_free(int ranks)
     dt__arena_free(&views_arena);
 }
 
-/* Returns the chunk that begins at a float, as another rank sees it. */
+/* Returns the chunk that begins at float `begin`, as this rank sees it. */
 static const struct dt__chunk *view_chunk(const struct view *v, size_t begin)
 {
     for (int c = 0; c < v->layout.chunks; c++)
