@@ -121,8 +121,7 @@ static dt_status rows_read(struct importance *of, const struct dt_source *source
     const struct dt_predictor *p = of->model->predictor;
     const struct dt_schema *schema = &p->file.schema;
     const size_t dense = (size_t)schema->dense, features = (size_t)schema->features;
-    const uint64_t most = dt__measure_chunks(&of->model->config, source) * DT_EVAL_CHUNK;
-    const uint64_t all = dt__source_rows(source), rows = most < all ? most : all;
+    const uint64_t rows = dt__measure_rows(&of->model->config, source);
     const size_t nout = (size_t)p->model->desc.nout;
     struct dt_table *table = NULL;
     struct dt_batch batch;
@@ -331,10 +330,10 @@ static dt_status result_print(const struct importance *of, const struct worth *a
         if (of->column[c].group == (int)c)
             line[lines++] = (struct line){(int)c, all[c % size * columns + c]};
     qsort(line, lines, sizeof *line, by_falling_mean);
-    dt__info(
-        "importance: how much worse %s, %.6g, is on %d held-out rows without a column (mean of "
-        "%d orders, and its standard error)",
-        base->name, base->value, of->rows.truth.rows, (int)of->model->config.importance.repeats);
+    dt__info("importance: how much worse %s, %.6g, is on %d held-out rows without a column "
+             "(importance.repeats=%d: the mean, and its standard error)",
+             base->name, base->value, of->rows.truth.rows,
+             (int)of->model->config.importance.repeats);
     dt_status status = DT_OK;
     for (size_t i = 0; i < lines && !status; i++)
         status = line_add(of, &line[i], &text);
@@ -411,6 +410,11 @@ static dt_status columns_measure(struct importance *of, struct dt_world *world,
     DT_TRY(
         dt__metric_pick(of->model->predictor->model, of->model->config.eval.metric, NULL, score));
     score->value = base[FOLDS];
+    if (isnan(score->value))
+        return dt_fail(DT_EMISMATCH,
+                       "importance: %s is not defined on these %d rows: expected other rows, or "
+                       "another importance.metric",
+                       score->name, of->rows.truth.rows);
     for (int c = world->rank; c < of->columns; c += world->size) {
         double sums[FOLDS + 1] = {0};
         if (of->column[c].group != c) continue;

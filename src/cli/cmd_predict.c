@@ -290,9 +290,7 @@ static dt_status stream_files(struct stream *stream, const struct cli_model *mod
     struct dt_batch batch;
     dt_status status;
     DT_GUARD(cli_model_survey(model, stream->target ? DT_PART_EVAL : DT_PART_PREDICT, &source));
-    uint64_t rows = dt__source_rows(source);
-    const uint64_t measured = dt__measure_chunks(&model->config, source) * BATCH;
-    if (measured < rows) rows = measured; /* eval.batches of the run */
+    const uint64_t rows = dt__measure_rows(&model->config, source);
     DT_GUARD(dt__table_create(&model->config, source, 0, rows, &table));
     for (uint64_t at = 0; at < rows; at += BATCH) {
         int count = rows - at < BATCH ? (int)(rows - at) : BATCH;

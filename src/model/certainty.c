@@ -194,6 +194,15 @@ static float cut_best(const struct scored *scored, size_t n, const struct dt__th
     return cut;
 }
 
+dt_status dt__certainty_classes(size_t negative, size_t positive)
+{
+    if (negative && positive) return DT_OK;
+    return dt_fail(DT_EMISMATCH,
+                   "eval.threshold: %zu held-out rows are of the positive class and %zu "
+                   "are not; expected rows of both",
+                   positive, negative);
+}
+
 /* Chooses the cut of logits multiplied by `cool`. */
 static dt_status cut_find(const struct dt__threshold *rule, const struct dt_judged *rows,
                           int positive, float cool, double *out)
@@ -211,11 +220,7 @@ static dt_status cut_find(const struct dt__threshold *rule, const struct dt_judg
     qsort(scored, n, sizeof *scored, by_falling_score);
     if (of[0] && of[1]) *out = (double)(sign * cut_best(scored, n, rule));
     dt_free(scored);
-    if (of[0] && of[1]) return DT_OK;
-    return dt_fail(DT_EMISMATCH,
-                   "eval.threshold: %zu held-out rows are of the positive class and %zu "
-                   "are not; expected rows of both",
-                   of[1], of[0]);
+    return dt__certainty_classes(of[0], of[1]);
 }
 
 dt_status dt__certainty_fit(const struct dt_config *config, const struct dt_model *model,
@@ -255,20 +260,31 @@ static float residual_of(const float *value, int each, float target)
     return each == 1 ? fabsf(target - *value) : fmaxf(*value - target, target - value[each - 1]);
 }
 
+/* Of many rows every second, third, ... gives a residual. */
+static size_t residual_step(size_t rows)
+{
+    enum { MOST = 65536 };
+    return (rows + MOST - 1) / MOST;
+}
+
+dt_status dt__certainty_suffices(size_t rows, double coverage)
+{
+    const size_t step = residual_step(rows), n = step ? (rows + step - 1) / step : 0;
+    if (residual_place((int)n, coverage) <= (double)n) return DT_OK;
+    return dt_fail(DT_EMISMATCH,
+                   "predict.interval=%g: %zu rows are left for its residuals; expected at least "
+                   "%.0f, or less coverage",
+                   coverage, n, ceil(coverage / (1 - coverage) - 1e-9));
+}
+
 dt_status dt__certainty_keep(const struct dt_model *model, const struct dt_judged *rows,
                              struct dt_certainty *out)
 {
-    enum { MOST = 65536 }; /* most residuals kept; of more rows every second, third, ... */
     const size_t targets = targets_of(model), all = (size_t)rows->truth.rows;
-    const size_t step = (all + MOST - 1) / MOST, n = step ? (all + step - 1) / step : 0;
+    const size_t step = residual_step(all), n = step ? (all + step - 1) / step : 0;
     const int each = model->outputs.each;
     float *value;
-    if (residual_place((int)n, out->coverage) > (double)n)
-        return dt_fail(
-            DT_EMISMATCH,
-            "predict.interval=%g: %zu rows are left for its residuals; expected at least "
-            "%.0f, or less coverage",
-            out->coverage, n, ceil(out->coverage / (1 - out->coverage) - 1e-9));
+    DT_TRY(dt__certainty_suffices(all, out->coverage));
     DT_TRY(dt__alloc((size_t)model->outputs.count, sizeof *value, "values", &value));
     const dt_status status = dt__alloc(n * targets, sizeof(float), "residuals", &out->residual);
     for (size_t r = 0; r < n && !status; r++) {

@@ -32,6 +32,11 @@ void dt__judged_free(struct dt_judged *judged);
  * DT_EMEMORY. */
 dt_status dt__certainty_fit(const struct dt_config *config, const struct dt_model *model,
                             const struct dt_judged *rows, struct dt_certainty *out);
+/* Fails with DT_EMISMATCH if one of two classes has no held-out rows to choose a cut; positive: the
+ * number of rows of the positive class. */
+dt_status dt__certainty_classes(size_t negative, size_t positive);
+/* Fails with DT_EMISMATCH if this number of rows is too small for intervals of a coverage. */
+dt_status dt__certainty_suffices(size_t rows, double coverage);
 /* Keeps the residuals of rows that were used neither to train nor to select the model.
  * DT_EMISMATCH: too few for a coverage of out->coverage. DT_EMEMORY. */
 dt_status dt__certainty_keep(const struct dt_model *model, const struct dt_judged *rows,

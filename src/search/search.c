@@ -243,11 +243,18 @@ static dt_status trials_check(const struct dt__search *search)
 static dt_status certainty_check(const struct dt__search *search)
 {
     const struct dt_config *config = search->config;
+    const struct dt__fold *fold = search->fold;
     struct dt_certainty certainty;
-    DT_TRY(dt__certainty_begin(config, dt__source_schema(search->fold[0].rows), &certainty));
-    if (!(config->predict.interval > 0) || config->search.folds || config->data.test_fraction > 0)
-        return DT_OK;
-    return dt_fail(DT_EUSAGE, "predict.interval: expected data.test_fraction or search.folds");
+    struct dt_source *test;
+    DT_TRY(dt__certainty_begin(config, dt__source_schema(fold->rows), &certainty));
+    DT_TRY(dt__source_side(fold->rows, DT__TEST, &test));
+    if (config->predict.interval > 0 && !test && !config->search.folds)
+        return dt_fail(DT_EUSAGE, "predict.interval: expected data.test_fraction or search.folds");
+    /* folds hold out each row once */
+    const uint64_t residuals = test ? dt__source_rows(test)
+                                    : dt__source_rows(fold->rows) + dt__source_rows(fold->held_out);
+    dt__source_destroy(test);
+    return dt__certainty_check(config, config->search.folds ? NULL : fold->held_out, residuals);
 }
 
 /* Rank 0: sets a space that is not given: that of the search to resume, else the default space.

@@ -89,8 +89,7 @@ static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_
     enum { LEAST = 4096, MOST_VALUES = 1 << 24, MOST_LOGITS = 1 << 22 };
     const size_t nout = (size_t)job->model->desc.nout;
     const uint64_t features = (uint64_t)dt__source_schema(job->eval)->features;
-    const uint64_t measured = dt__measure_chunks(job->config, job->eval) * DT_EVAL_CHUNK;
-    const uint64_t held = dt__source_rows(job->eval), rows = measured < held ? measured : held;
+    const uint64_t rows = dt__measure_rows(job->config, job->eval);
     const uint64_t few = MOST_LOGITS / nout + 1;
     const uint64_t step = few < DT_EVAL_CHUNK ? few : DT_EVAL_CHUNK;
     const uint64_t all = (rows + step - 1) / step;

@@ -10,8 +10,7 @@ dt_status dt__judged_read(const struct dt_config *config, struct dt_world *world
                           const struct dt_source *source, const struct dt_model *model,
                           const float *params, struct dt_judged *out)
 {
-    const uint64_t most = dt__measure_chunks(config, source) * DT_EVAL_CHUNK;
-    const uint64_t all = dt__source_rows(source), rows = most < all ? most : all;
+    const uint64_t rows = dt__measure_rows(config, source);
     struct dt_network *network = NULL;
     struct dt_table *table = NULL;
     float *logits = NULL;
@@ -81,8 +80,9 @@ void dt__certainty_print(const struct dt_config *config, const struct dt_schema 
         schema->targets > 1 ? certainty->residuals / schema->targets : certainty->residuals;
     float margin = 0;
     if (config->eval.calibrate && certainty->temperature == 1)
-        dt__info("eval.calibrate: no temperature is kept: none lowers the log loss of the rows held "
-                 "out by more than its standard error, or all of them are predicted right");
+        dt__info(
+            "eval.calibrate: no temperature is kept: none lowers the log loss of the rows held "
+            "out by more than its standard error, or all of them are predicted right");
     else if (config->eval.calibrate)
         dt__info(
             "eval.calibrate: outputs are divided by a temperature of %.4g, which the rows held "
@@ -102,6 +102,23 @@ void dt__certainty_print(const struct dt_config *config, const struct dt_schema 
                  schema->targets, n, of);
 }
 
+dt_status dt__certainty_check(const struct dt_config *config, const struct dt_source *held_out,
+                              uint64_t residuals)
+{
+    struct dt__threshold rule;
+    struct dt_batch labels;
+    size_t of[2] = {0};
+    if (config->predict.interval > 0)
+        DT_TRY(dt__certainty_suffices((size_t)residuals, config->predict.interval));
+    DT_TRY(dt__threshold_parse(config->eval.threshold, &rule));
+    if (!held_out || rule.kind == DT__CUT_AT) return DT_OK;
+    DT_TRY(dt__source_targets(held_out, &labels));
+    for (int r = 0; r < labels.rows; r++)
+        of[labels.label[r] == 1]++;
+    dt__source_targets_free(&labels);
+    return dt__certainty_classes(of[0], of[1]);
+}
+
 /* ---- the end of a run ----------------------------------------------------------------------- */
 
 /* Returns the test rows; NULL: there are none. */
@@ -110,6 +127,13 @@ static const struct dt_source *test_rows(const struct dt_job *job)
     for (int i = 1; i < job->sets.count; i++)
         if (job->sets.at[i].last) return job->sets.at[i].source;
     return NULL;
+}
+
+dt_status dt__certify_check(const struct dt_job *job)
+{
+    const struct dt_source *test = test_rows(job);
+    const uint64_t residuals = test ? dt__measure_rows(job->config, test) : 0;
+    return dt__certainty_check(job->config, job->eval, residuals);
 }
 
 static dt_status certainty_fit(const struct dt_job *job, const float *params,
@@ -126,7 +150,6 @@ static dt_status certainty_fit(const struct dt_job *job, const float *params,
         dt__judged_free(&rows);
     }
     if (status || !(config->predict.interval > 0)) return status;
-    if (!test) return dt_fail(DT_EUSAGE, "predict.interval: there are no test rows");
     DT_TRY(dt__judged_read(config, job->world, test, job->model, params, &rows));
     status = dt__certainty_keep(job->model, &rows, out);
     dt__judged_free(&rows);
@@ -178,9 +201,8 @@ dt_status dt__certify(struct dt_bank *bank, const struct dt_checkpoint *file)
     if (!status) status = exports_write(bank, file, &certainty);
     if (!status) status = certainty_record(bank, file->step, &certainty);
     if (!status)
-        dt__certainty_print(
-            job->config, schema, &certainty,
-            "residuals of the test rows, so that none are left for the score");
+        dt__certainty_print(job->config, schema, &certainty,
+                            "residuals of the test rows, so that none are left for the score");
     if (!status) dt__model_set_certainty(job->model, &certainty);
     dt_free(certainty.residual);
     return status;

@@ -22,10 +22,18 @@ dt_status dt__judged_read(const struct dt_config *config, struct dt_world *world
  * DT_EUSAGE: there is no such class, or there are not two classes. */
 dt_status dt__certainty_begin(const struct dt_config *config, const struct dt_schema *schema,
                               struct dt_certainty *out);
+/* Checks before a training that the rows allow what is asked for: that there are enough `residuals`
+ * for predict.interval, and that rows of both classes choose eval.threshold. held_out: NULL: this is
+ * known. DT_EMISMATCH: they do not. DT_EIO, DT_EFORMAT, DT_EMEMORY, DT_STOPPED. */
+dt_status dt__certainty_check(const struct dt_config *config, const struct dt_source *held_out,
+                              uint64_t residuals);
 /* Prints what was fitted. of: the rows that gave the residuals. */
 void dt__certainty_print(const struct dt_config *config, const struct dt_schema *schema,
                          const struct dt_certainty *certainty, const char *of);
 
+/* Bank only. Checks the rows of a run. Errors as dt__certainty_check. */
+struct dt_job;
+dt_status dt__certify_check(const struct dt_job *job);
 /* Bank only. Fits what the configuration asks for, by the model of this file, writes the run's
  * exports of it again, and has job->model answer so from now on. */
 struct dt_bank;

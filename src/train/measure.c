@@ -22,6 +22,13 @@ uint64_t dt__measure_chunks(const struct dt_config *config, const struct dt_sour
     return most && most < all ? most : all;
 }
 
+uint64_t dt__measure_rows(const struct dt_config *config, const struct dt_source *source)
+{
+    const uint64_t most = dt__measure_chunks(config, source) * DT_EVAL_CHUNK;
+    const uint64_t all = dt__source_rows(source);
+    return most < all ? most : all;
+}
+
 dt_status dt__measure_create(const struct dt_config *config, const struct dt_source *source,
                              const struct dt_model *model, uint64_t first, uint64_t end,
                              struct dt_measure **out)

@@ -6,6 +6,7 @@
  * the bits go into the history, one JSON line per resume, which every later checkpoint carries. */
 #include <string.h>
 
+#include "train/certify.h"
 #include "train/replicas.h"
 
 /* ---- the checkpoint ----------------------------------------------------------------------- */
@@ -376,6 +377,7 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
                        (unsigned long long)state->params_count);
     DT_TRY(load_vectors(bank));
     DT_TRY(dt__baseline_make(bank));
+    DT_TRY(dt__certify_check(bank->job));
     DT_TRY(bank->start.resumed ? collect_changes(bank) : dt__init_weights(bank, vectors[0]));
     return write_history(bank);
 }

@@ -77,6 +77,8 @@ struct dt_measure;
 
 /* Returns the chunks of an evaluation: the first eval.batches, or all. */
 uint64_t dt__measure_chunks(const struct dt_config *config, const struct dt_source *source);
+/* Returns the rows of these chunks. */
+uint64_t dt__measure_rows(const struct dt_config *config, const struct dt_source *source);
 
 /* Creates a measure of chunks [first, end); source and model must outlive it. DT_EIO,
  * DT_EFORMAT, DT_EMISMATCH: the rows cannot be read. DT_EMEMORY. */

@@ -126,6 +126,25 @@ expect_error 2 'predict.interval: expected model.task=regress' 1 data.train=clas
     $keys predict.interval=0.9
 expect_error 2 'predict.interval: expected data.test_fraction' 1 data.train=number.csv run.dir=x \
     $interval
+# What the end would lack is said before the training: no directory of a run is left.
+few='data.eval_fraction=0.0002 eval.threshold=f1'
+# shellcheck disable=SC2086 # words
+{
+    expect_error 1 '12 rows are left for its residuals; expected at least 19' 1 \
+        data.train=number.csv run.dir=x data.test_fraction=0.003 model.task=regress \
+        predict.interval=0.95
+    expect_error 1 '12 rows are left for its residuals; expected at least 19' 1 search \
+        data.train=number.csv run.dir=x data.test_fraction=0.003 model.task=regress \
+        predict.interval=0.95 data.eval_fraction=0.1
+    expect_error 1 '1 held-out rows are of the positive class and 0 are not' 1 \
+        data.train=class.csv run.dir=x $few
+    expect_error 1 '1 held-out rows are of the positive class and 0 are not' 1 search \
+        data.train=class.csv run.dir=x $few
+}
+sed '1!s/[^,]*$/usual/' class-fresh.csv >usual.csv
+expect_error 1 'auc is not defined on these 2000 rows' 1 importance one data.eval=usual.csv \
+    importance.metric=auc
+[ ! -e x ] || fail 'the directory of a run that could not end well'
 expect_error 2 'no residuals' 1 predict number/ckpt predict.interval=0.9
 expect_error 2 'eval.threshold' 1 data.train=class.csv run.dir=x eval.threshold=f1
 expect_error 2 'eval.positive=odd: no such class; expected usual or rare' 1 data.train=class.csv \

@@ -66,7 +66,8 @@ grep junk lines | sed 's/.*"importance":\([^,]*\),"deviation":\([^,}]*\).*/\1 \2
 check_ge 'spread of useless columns' "$(cat spread)" 0.75
 check_le 'spread of useless columns' "$(cat spread)" 1.3
 check_eq 'lines that are kept' "$(tail -n +2 useless/importance.jsonl | cksum)" "$(cksum <lines)"
-check_eq 'what they are of' "$(sed -n '1s/"value":[^,]*,\(.*\),"step.*/\1/p' useless/importance.jsonl)" \
+check_eq 'what they are of' \
+    "$(sed -n '1s/"value":[^,]*,\(.*\),"step.*/\1/p' useless/importance.jsonl)" \
     '{"metric":"rmse","rows":200,"repeats":5'
 "$dtrain" importance search importance.repeats=1 >lines 2>/dev/null || fail 'a search'
 for run in useless search; do
