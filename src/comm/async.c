@@ -239,11 +239,6 @@ const char *dt__async_memory_name(const struct dt_async *async)
     return async->shared ? "shared" : "window";
 }
 
-size_t dt__async_slice_end(const struct dt_async *async, int slice)
-{
-    return slice < async->slices ? async->slice[slice].offset + async->slice[slice].params : 0;
-}
-
 /* ---- windows: weights and state between the bank and the owners ----------------------------- */
 
 /* Sends the newest weights of all slices to all ranks. */

@@ -118,9 +118,6 @@ void dt__async_end(struct dt_async *async);
  * Gathers the optimizer's state that other ranks own to the bank's dt__async_states, which is as of
  * the last such call. Call it between spans. */
 void dt__async_gather(struct dt_async *async);
-/* Returns the end of slice number `slice`; it begins at the end of the previous one. 0: there is no
- * such slice. */
-size_t dt__async_slice_end(const struct dt_async *async, int slice);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 

@@ -149,13 +149,10 @@ static void windows_put(struct dt_async *async, const struct dt_gradient_info *i
 {
     const float *grad = dt__async_grad(async);
     int *left = &async->own.put[async->own.slot];
-    struct dt_gradient_info own = *info;
-    own.number = async->own.sent;
-    own.gap = async->own.gap;
-    if (async->spec.norm2) own.norm2 = async->spec.norm2(async->spec.arg, NULL, grad);
     for (int i = 0; i < async->slices; i++) {
-        own.version = async->slice[i].answer.head.version;
-        async->slice[i].put_head[async->own.slot].info = own;
+        struct dt__slice *slice = &async->slice[i];
+        slice->put_head[async->own.slot].info = *info;
+        slice->put_head[async->own.slot].info.version = slice->answer.head.version;
     }
     /* Requested before the puts: after them the request would wait until they have left. */
     windows_ask(async);
@@ -236,13 +233,8 @@ static void shared_fill_slot(struct dt_async *async, const struct dt_gradient_in
 {
     struct dt__slice *slice = async->slice;
     struct dt__slot *slot = shared_slot(async);
-    struct dt_gradient_info *own = &slot->head.info;
-    *own = *info;
-    own->number = async->own.sent;
-    own->version = async->own.read->version;
-    own->gap = async->own.gap;
-    if (async->spec.norm2)
-        own->norm2 = async->spec.norm2(async->spec.arg, dt__async_touched(async), slot->grad);
+    slot->head.info = *info;
+    slot->head.info.version = async->own.read->version;
     dt__sync(slice);
     shared_clear_hazard(async);
     dt__replace(slice, dt__word(WORD_DOORBELL, async->worker),
@@ -251,10 +243,16 @@ static void shared_fill_slot(struct dt_async *async, const struct dt_gradient_in
 
 void dt__async_send(struct dt_async *async, const struct dt_gradient_info *info)
 {
+    struct dt_gradient_info own = *info;
+    own.number = async->own.sent;
+    own.gap = async->own.gap;
+    if (async->spec.norm2)
+        own.norm2 =
+            async->spec.norm2(async->spec.arg, dt__async_touched(async), dt__async_grad(async));
     if (async->shared)
-        shared_fill_slot(async, info);
+        shared_fill_slot(async, &own);
     else
-        windows_put(async, info);
+        windows_put(async, &own);
     async->own.under_way = false;
     async->own.sent++;
     worker_serve(async);

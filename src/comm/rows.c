@@ -248,41 +248,31 @@ const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *x)
 
 /* ---- merge ---------------------------------------------------------------------------------- */
 
-/* Returns the row below which `part` of `parts` equal parts of all lists' entries are. */
-static uint32_t row_after(const struct dt__rows *rows, const struct leaves *leaves, int range,
-                          int part, int parts)
+/* Returns the first row of a range that agent `agent` updates, on one node; for the number of
+ * agents, the end of the rows. Agents get equal numbers of touched rows, where only these are
+ * updated, else equal numbers of rows. */
+static uint32_t slice_begin(const struct dt_exchange *x, int range, int agent)
 {
+    const struct leaves *leaves = &x->rows->all;
+    const uint64_t number = (uint64_t)agent, agents = (uint64_t)x->topo->agents;
+    const uint64_t rows = x->rows->range[range].rows;
     uint64_t all = 0;
-    uint32_t from = 0, to = (uint32_t)rows->range[range].rows;
-    if (part == parts) return to;
+    uint32_t from = 0, to = (uint32_t)rows;
+    if (number == agents || !x->rows->range[range].touched_alone)
+        return (uint32_t)(rows * number / agents);
     for (int l = 0; l < leaves->count; l++)
         all += *leaves->leaf[l].list[range].count;
-    const uint64_t wanted = all * (uint64_t)part / (uint64_t)parts;
     while (from < to) {
         const uint32_t middle = from + (to - from) / 2;
         uint64_t below = 0;
         for (int l = 0; l < leaves->count; l++)
             below += dt__touched_below(&leaves->leaf[l].list[range], middle);
-        if (below < wanted)
+        if (below < all * number / agents)
             from = middle + 1;
         else
             to = middle;
     }
     return from;
-}
-
-/* Returns the rows of a range that this agent updates, on one node. Agents get equal numbers of
- * touched rows, where only these are updated, else equal numbers of rows. */
-static struct dt__indices rows_slice(const struct dt_exchange *x, int range)
-{
-    const struct dt__rows *rows = x->rows;
-    const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->topo->agents;
-    if (rows->range[range].touched_alone)
-        return (struct dt__indices){
-            row_after(rows, &rows->all, range, x->topo->agent, x->topo->agents),
-            row_after(rows, &rows->all, range, x->topo->agent + 1, x->topo->agents)};
-    return (struct dt__indices){(uint32_t)(all * (uint64_t)x->topo->agent / agents),
-                                (uint32_t)(all * ((uint64_t)x->topo->agent + 1) / agents)};
 }
 
 /* Begins to merge the leaves' lists of rows `of` of a range. */
@@ -612,7 +602,9 @@ static void touched_squares(struct dt_exchange *x, const struct dt__range *range
 
 static uint32_t touched_update(struct dt_exchange *x, const struct dt__range *range)
 {
-    dt__rows_update(x, range->index, rows_slice(x, range->index), x->memory->vectors);
+    const struct dt__indices own = {slice_begin(x, range->index, x->topo->agent),
+                                    slice_begin(x, range->index, x->topo->agent + 1)};
+    dt__rows_update(x, range->index, own, x->memory->vectors);
     return 1;
 }
 

@@ -68,57 +68,50 @@ static void message_map(struct dt_exchange *x, struct link *link)
 /* ---- create --------------------------------------------------------------------------------- */
 
 /* Allocates memory for a link's largest message and answer. */
-static dt_status add_link(struct dt_exchange *x, struct link *link)
+static dt_status add_link(struct dt_exchange *x, struct link *link, int node, int owner)
 {
-    const size_t inputs =
-        dt__rows_first_input(x, link->owner + 1) - dt__rows_first_input(x, link->owner);
-    const size_t most = dt__rows_most_pulled(x, link->node);
-    const size_t asked = most < inputs ? most : inputs;
+    const size_t inputs = dt__rows_first_input(x, owner + 1) - dt__rows_first_input(x, owner);
+    const size_t most = dt__rows_most_pulled(x, node), asked = most < inputs ? most : inputs;
+    const bool out = node == x->topo->node;
     size_t answer = 0;
+    link->node = node;
+    link->owner = owner;
+    link->rank = out ? x->topo->agent_rank[owner] : dt__agent_rank(x->topo, node, owner);
     link->capacity = sizeof *link->message + sizeof(uint32_t) + asked * sizeof(uint32_t);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->spec.row_range[i];
-        const struct dt__indices own = dt__rows_of_owner(x, link->owner, i);
+        const struct dt__indices own = dt__rows_of_owner(x, owner, i);
         const size_t owned = own.end - own.begin;
         answer += (asked < owned ? asked : owned) * range->width;
         for (int s = 0; s < x->topo->partials; s++) {
             size_t rows =
                 range->most * (size_t)(x->topo->partial[s].end - x->topo->partial[s].first);
-            if (x->topo->partial[s].node != link->node) continue;
+            if (x->topo->partial[s].node != node) continue;
             if (rows > owned) rows = owned;
             link->capacity +=
                 sizeof(uint32_t) + rows * (sizeof(uint32_t) + range->width * sizeof(float));
         }
     }
-    if (link->node != x->topo->node)
-        DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(link->answer, answer)));
+    if (!out) DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(link->answer, answer)));
     return dt__arena_alloc(&x->arena, link->capacity, 1, "rows of other hosts", &link->message);
 }
 
 static dt_status rows_create(struct dt_exchange *x)
 {
+    const int me = x->topo->node;
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(x->rows_exchange, 1)));
     struct dt__rows_exchange *e = x->rows_exchange;
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(e->out, (size_t)x->topo->owners),
                            DT__TABLE(e->in, (size_t)x->topo->nodes)));
     /* Each node starts with the nodes after it, so that not all send to the same one first. */
     for (int i = 0; i < x->topo->owners; i++) {
-        const int owner = (x->topo->agents_of[x->topo->node] + i) % x->topo->owners,
-                  rank = x->topo->agent_rank[owner];
-        if (x->topo->node_at[rank] == x->topo->node || owner % x->topo->agents != x->topo->agent)
-            continue;
-        struct link *link = &e->out[e->outs++];
-        *link = (struct link){.node = x->topo->node, .owner = owner, .rank = rank};
-        DT_TRY(add_link(x, link));
+        const int owner = (x->topo->agents_of[me] + i) % x->topo->owners;
+        const int node = x->topo->node_at[x->topo->agent_rank[owner]];
+        if (node != me && owner % x->topo->agents == x->topo->agent)
+            DT_TRY(add_link(x, &e->out[e->outs++], me, owner));
     }
-    for (int node = 0; node < x->topo->nodes; node++) {
-        if (node == x->topo->node) continue;
-        struct link *link = &e->in[e->ins++];
-        *link = (struct link){.node = node,
-                              .owner = x->topo->owner,
-                              .rank = dt__agent_rank(x->topo, node, x->topo->owner)};
-        DT_TRY(add_link(x, link));
-    }
+    for (int node = 0; node < x->topo->nodes; node++)
+        if (node != me) DT_TRY(add_link(x, &e->in[e->ins++], node, x->topo->owner));
     return dt__rows_own_tables(x);
 }
 

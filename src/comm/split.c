@@ -283,8 +283,8 @@ float *dt__split_sum(const struct dt_split *s, int layer, int index, size_t bloc
  * Here R is the worker that has the rows, and O the owner of a part:
  *   buffer   written by   read by                         meeting
  *   input    R            O                               after the messages of give_inputs
- *   output   O            R                               after those of return_outputs
- *   (deltas) R            O                               after those of give_deltas
+ *   output   O            R                               after those of move_outputs, home
+ *   (deltas) R            O                               after those of move_outputs
  *   sums     O            the worker that adds them, R    before those of return_sums
  * A buffer is written again only in the next step, after the exchange's end of this one; except
  * sums, which all split layers of a step share: after the deltas' meeting of the next layer. */
@@ -330,8 +330,7 @@ void dt__split_give_inputs(struct dt_split *s, int layer)
     meet(s);
 }
 
-/* Moves rows of parts to the workers that own the parts, or with `home` back from them. */
-static void move_outputs(struct dt_split *s, int layer, bool home)
+void dt__split_move_outputs(struct dt_split *s, int layer, bool home)
 {
     for (int p = 0; p < s->spec.parts; p++) {
         const size_t columns = part_begin(s, layer, p + 1) - part_begin(s, layer, p);
@@ -344,16 +343,6 @@ static void move_outputs(struct dt_split *s, int layer, bool home)
     }
     finish_messages(s);
     meet(s);
-}
-
-void dt__split_return_outputs(struct dt_split *s, int layer)
-{
-    move_outputs(s, layer, true);
-}
-
-void dt__split_give_deltas(struct dt_split *s, int layer)
-{
-    move_outputs(s, layer, false);
 }
 
 /* Returns n floats, from `at` on, of the sum over parts [first, end): the address of a stored sum

@@ -14,8 +14,8 @@
  *            +-----------+       +---+---+---+---+                +-----------+
  *
  *     1. Each worker's rows of the inputs are sent to every node: dt__split_give_inputs.
- *     2. Owners multiply; the rows return to their workers: dt__split_return_outputs.
- *     3. Backward, the gradient by the outputs takes the reverse path: dt__split_give_deltas.
+ *     2. Owners multiply; the rows go home to their workers: dt__split_move_outputs.
+ *     3. Backward, the gradient by the outputs takes the reverse path: dt__split_move_outputs.
  *     4. Owners compute the gradient by the weights, which they keep, and by the inputs, which is a
  *        sum over all parts in the order of the fixed tree (exchange.h): each node adds the sums of
  *        its parts, and sends each worker its rows of the result: dt__split_return_sums.
@@ -79,15 +79,14 @@ float *dt__split_outputs(const struct dt_split *split, int layer, int part);
 float *dt__split_sum(const struct dt_split *split, int layer, int index, size_t block);
 
 /* Collective over the workers.
- * These four are called in the same order by all workers. This one sends the inputs: afterwards
+ * These three are called in the same order by all workers. This one sends the inputs: afterwards
  * each node has all rows of them. */
 void dt__split_give_inputs(struct dt_split *split, int layer);
 /* Collective over the workers.
- * Returns the outputs: afterwards this worker's rows of all parts are here. */
-void dt__split_return_outputs(struct dt_split *split, int layer);
-/* Collective over the workers.
- * Sends the gradient by the outputs: afterwards all rows of this worker's parts are here. */
-void dt__split_give_deltas(struct dt_split *split, int layer);
+ * Moves rows between their workers and the owners of parts. home: the outputs; afterwards this
+ * worker's rows of all parts are here. Else the gradient by the outputs; afterwards all rows of
+ * this worker's parts are here. */
+void dt__split_move_outputs(struct dt_split *split, int layer, bool home);
 /* Collective over the workers.
  * Returns the sums: afterwards this worker's rows of all partial sums are here, and
  * dt__split_read_sums adds them into out (rows, nin), from a row on. */

@@ -419,7 +419,7 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
                                              part_outputs(run, layer, p)));
         if (softmax) part_softmax(run, layer, p, false);
     }
-    dt__split_return_outputs(run->split, layer);
+    dt__split_move_outputs(run->split, layer, true);
     if (softmax)
         join_softmax(job, worker, layer);
     else
@@ -479,7 +479,7 @@ static void split_gradients(struct dt_group *group, struct dt_worker *worker, ui
     for (int l = run->layers - 1; l >= 0; l--) {
         const bool softmax = run->layer[l].softmax;
         if (!softmax) rows_move(run, worker, l, false, false);
-        dt__split_give_deltas(run->split, l);
+        dt__split_move_outputs(run->split, l, false);
         for (int p = run->first; p < run->end && softmax; p++)
             part_softmax(run, l, p, true);
         dt__step_fail(worker, job->step, layer_backward(job, l));

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "comm/async.h"
+#include "comm/async_slots.h"
 #include "mpi/expect.h"
 
 enum { MOST_WORKERS = 64, STALENESS = 5 };
@@ -40,13 +41,12 @@ static float word_of(int worker, uint64_t number, size_t i)
 /* Each slice is of one version; with rows there is one slice, and its last weight is no row of touched ones. */
 static void expect_weights(const struct dt_async *async, const float *weights, const char *when)
 {
-    int slice = -1;
-    size_t end = 0;
+    const struct dt__slice *slice = async->slice;
     float number = 0;
     for (size_t i = 0; i < params; i++) {
-        while (i == end)
-            end = dt__async_slice_end(async, ++slice);
-        number = weights[end - 1];
+        while (i == slice->offset + slice->params)
+            slice++;
+        number = weights[slice->offset + slice->params - 1];
         bool right = weights[i] == number;
         if (has_rows && i < range_end(0))
             right = weights[i] <= number && weights[i] == weights[i - i % WIDTH];

@@ -91,7 +91,7 @@ static void pass_outputs(struct dt_split *split, const struct dt_world *world, i
             part_rows(dt__split_outputs(split, l, p), all ? 0 : first,
                       all ? dt__split_rows(split) : end, width, step + home, l, begin, write);
         }
-        if (write) (home ? dt__split_return_outputs : dt__split_give_deltas)(split, l);
+        if (write) dt__split_move_outputs(split, l, home);
     }
 }
 
