@@ -27,7 +27,8 @@ END {
         printf "\n%s\n", title(group)
         print_table(group)
         for (i = 1; i <= length_of["remark" FS group]; i++) print_remark(item["remark" FS group, i])
-        for (i = 1; i <= length_of["compare" FS group]; i++) print_ratio(item["compare" FS group, i])
+        for (i = 1; i <= length_of["compare" FS group]; i++)
+            print_ratio(item["compare" FS group, i])
     }
     printf "{\"machine\": {%s},\n\"medians\": [\n%s],\n\"ratios\": [\n%s],\n\"remarks\": [\n%s]}\n",
         joined["machine"], joined["medians"], joined["ratios"], joined["remarks"] >json
@@ -142,10 +143,12 @@ function print_ratio(line,    part, group, ratio, range, verdict) {
     group = part[2] FS part[3] FS
     ratio = ratio_of(group part[5] FS part[4], group part[6] FS part[4], part[8])
     if (ratio == "") return
-    if (part[7] != "") verdict = ", target " part[7] (ratio >= part[7] + 0 ? ": reached" : ": MISSED")
+    if (part[7] != "")
+        verdict = ", target " part[7] (ratio >= part[7] + 0 ? ": reached" : ": MISSED")
     if (low < high) range = sprintf(" (%.3f to %.3f)", low, high)
     printf "  %s: %s / %s = %.3f%s%s\n", part[4], part[5], part[6], ratio, range, verdict
-    append("ratios", sprintf("{\"section\": %s, \"case\": %s, \"metric\": %s, \"a\": %s, \"b\": %s, " \
-        "\"ratio\": %.4f, \"low\": %.4f, \"high\": %.4f, \"target\": %s}", text(part[2]), text(part[3]),
-        text(part[4]), text(part[5]), text(part[6]), ratio, low, high, part[7] == "" ? "null" : part[7]))
+    append("ratios", sprintf("{\"section\": %s, \"case\": %s, \"metric\": %s, " \
+        "\"a\": %s, \"b\": %s, \"ratio\": %.4f, \"low\": %.4f, \"high\": %.4f, \"target\": %s}",
+        text(part[2]), text(part[3]), text(part[4]), text(part[5]), text(part[6]),
+        ratio, low, high, part[7] == "" ? "null" : part[7]))
 }

@@ -29,8 +29,8 @@ job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.epoc
 serve "$tmp/table" serve.max_rows=60000 serve.timeout_secs=20
 labels() { grep -o '"label":"[a-z]*"\|"label":\[[^]]*\]\|"BYTES"[^}]*' | tr -d '\n'; }
 check_eq 'rows by name' "$(ask /v1/models/default:predict \
-        '{"instances":[{"size":0.5,"colour":"green"},{"colour":"red","size":0.5},[0.5,"blue"]]}' |
-        labels)" '"label":"leaf""label":"other""label":"other"'
+    '{"instances":[{"size":0.5,"colour":"green"},{"colour":"red","size":0.5},[0.5,"blue"]]}' |
+    labels)" '"label":"leaf""label":"other""label":"other"'
 # What a request took of the room for all of them comes back (make tiny: three of these are more
 # than it).
 for _ in 1 2 3 4; do
@@ -56,7 +56,7 @@ offers() {
 check_eq 'what v2 offers of classes' "$(offers)" \
     '"name":"probabilities" "name":"class" "name":"label" '
 check_eq 'the id of a v2 request' "$(ask /v2/models/default/infer \
-        '{"id":"x-1","inputs":[{"name":"colour","datatype":"BYTES",
+    '{"id":"x-1","inputs":[{"name":"colour","datatype":"BYTES",
     "shape":[1],"data":["green"]},{"name":"size","datatype":"FP32","shape":[1],"data":[0.5]}]}' |
         json id)" x-1
 v2_outputs() { # LIST, of one row
@@ -215,8 +215,8 @@ check_eq 'what v2 expects of numbers' \
     '"inputs":[{"name":"input","datatype":"FP32","shape":[-1,2]}],"outputs"'
 check_eq 'what v2 offers of numbers' "$(offers)" '"name":"values" '
 check_eq 'rows in one input' "$(ask /v2/models/default/infer \
-        '{"inputs":[{"name":"input","datatype":"FP32","shape":[2,2],"data":[1,2,0.5,1]}]}' |
-        sed 's/.*"data"//' | values)" \
+    '{"inputs":[{"name":"input","datatype":"FP32","shape":[2,2],"data":[1,2,0.5,1]}]}' |
+    sed 's/.*"data"//' | values)" \
     "$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)"
 kill -TERM $server
 wait $server || fail 'a stop'
