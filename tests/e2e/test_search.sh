@@ -178,7 +178,8 @@ expect_line err 'warning: 1 of 3 teams stay idle: there are only 2 runs'
 expect_line err 'warning: the model is worse than the baseline'
 expect_line err "the model is in $tmp/s/export/best; next: dtrain predict $tmp/s < ROWS"
 rm -r s
-for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' 'search.ranks=2' 'run.dir='; do
+for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' \
+    'search.ranks=2' 'run.dir='; do
     # shellcheck disable=SC2086 # words
     expect_error 2 "${wrong%%=*}" 2 search $keys "$wrong"
 done
