@@ -189,36 +189,79 @@ dt_status dt__space_draw(const struct dt__space *space, uint64_t seed, int trial
 
 /* ---- the default space ----------------------------------------------------------------------- */
 
-/* Writes the default space. For tables, by measurements: networks of one to three layers of one
- * width, without an encoding, with cosines and with piecewise linear fractions in turn, at
- * separately drawn rates and decays, half of them with dropout. For other data only the rate
- * varies, around the configuration's. */
+/* Adds an axis: numbers around a value, even over the logarithm, within what the key takes. */
+static void axis_around(struct dt_text *text, const char *key, double value, double down, double up)
+{
+    const double at = fmin(fmax(value, 1e-6), 1e8);
+    dt__text_add(text, "%s%s=log %.4g..%.4g", text->length ? "; " : "", key, at / down, at * up);
+}
+
+/* Adds networks of one to three layers of one width, around a network's first width. Double width
+ * is too slow for many rows. */
+static void axis_hidden(struct dt_text *text, const char *hidden, bool many)
+{
+    enum { DEEPEST = 3, WIDEST = 1 << 20 };
+    char *end;
+    const int width = (int)fmin(fmax(dt__real_read(hidden, &end), 2), WIDEST);
+    const int most = many ? width : 2 * width;
+    const char *between = "; model.hidden=";
+    for (int depth = 1; depth <= DEEPEST; depth++)
+        for (int w = width / 2; w <= most; w *= 2, between = "|") {
+            dt__text_add(text, "%s%d", between, w);
+            for (int i = 1; i < depth; i++)
+                dt__text_add(text, ",%d", w);
+        }
+}
+
+/* Adds encodings of numbers in turn: none, cosines and piecewise linear fractions. The more columns
+ * there are, the fewer inputs each one gets. */
+static void axis_encode(struct dt_text *text, int columns, int bins)
+{
+    const int most = 800 / columns < 4 ? 4 : 800 / columns > 24 ? 24 : 800 / columns;
+    const int room = 1200 / columns < 5 ? 5 : 1200 / columns > 256 ? 256 : 1200 / columns;
+    const int high = 2 * bins > room ? room : 2 * bins;
+    const int low = bins < 4 ? 2 : bins < high ? bins / 2 : high / 2;
+    dt__text_add(text,
+                 "; data.encode=turn ple|cosine|ple|normal; data.encode_scale=log 0.05..0.6; "
+                 "data.encode_width=%d..%d; data.encode_bins=log %d..%d",
+                 most / 3, most, low, high);
+}
+
+/* Sets the keys that a run of this configuration would set for itself. */
+static dt_status usual_settle(const struct dt_config *config, const struct dt_source *rows,
+                              struct dt_config *out)
+{
+    const struct dt_table_size size =
+        dt__schema_size(dt__source_schema(rows), dt__source_rows(rows), true);
+    DT_TRY(dt__config_copy(config, out));
+    dt_status status = dt__config_settle(out, false); /* the preset is already chosen */
+    if (!status) status = dt__config_settle_by_data(out, &size);
+    if (status) dt__config_free(out);
+    return status;
+}
+
 dt_status dt__space_usual(const struct dt_config *config, const struct dt_source *rows, char **out)
 {
     const int columns = dt__source_schema(rows)->encoded;
-    const bool many = dt__source_rows(rows) >= 20000;
-    const bool plain = config->model.task == DT_TASK_REGRESS && dt__source_rows(rows) >= 10000;
+    const bool many = dt__source_rows(rows) >= 10000;
     struct dt_text text = {0};
+    struct dt_config usual;
     if (config->run.preset != DT_PRESET_TABLE) {
-        const double rate = fmin(fmax(config->train.lr, 1e-6), 1e8); /* so that the key takes all */
-        dt__text_add(&text, "train.lr=log %.6g..%.6g", rate / 10, rate * 3);
+        axis_around(&text, "train.lr", config->train.lr, 10, 3);
         return dt__text_end(&text, out);
     }
-    dt__text_add(&text, "train.lr=log 0.001..0.006; train.weight_decay=log 0.02..%s",
-                 many ? "0.3" : "1");
-    if (!dt__config_is_given(config, "model.layers"))
-        dt__text_add(&text,
-                     "; model.dropout=%s; model.hidden=64|128|192|256|64,64|128,128|192,192|"
-                     "256,256|64,64,64|128,128,128|192,192,192|256,256,256",
-                     plain ? "0" : "0|0..0.4");
-    if (columns && config->data.encode == DT_ENCODE_AUTO) {
-        const int most = 800 / columns < 4 ? 4 : 800 / columns > 24 ? 24 : 800 / columns;
-        const int bins = 1200 / columns < 5 ? 5 : 1200 / columns > 48 ? 48 : 1200 / columns;
-        dt__text_add(&text,
-                     "; data.encode=turn normal|cosine|ple; data.encode_scale=log 0.05..0.6; "
-                     "data.encode_width=%d..%d; data.encode_bins=log 4..%d",
-                     most / 3, most, bins);
+    DT_TRY(usual_settle(config, rows, &usual));
+    axis_around(&text, "train.lr", usual.train.lr, 3, 2);
+    if (usual.train.weight_decay > 0)
+        axis_around(&text, "train.weight_decay", usual.train.weight_decay, 6, 2);
+    if (!dt__config_is_given(config, "model.layers") && config->model.kind != DT_KIND_LINEAR) {
+        axis_hidden(&text, usual.model.hidden, many);
+        if (usual.model.dropout > 0)
+            dt__text_add(&text, "; model.dropout=%.4g..%.4g", usual.model.dropout / 2,
+                         fmin(usual.model.dropout * 1.5, 0.95));
     }
-    dt__text_add(&text, "; train.batch=128; eval.patience=0; eval.metric=loss");
+    if (columns && config->data.encode == DT_ENCODE_AUTO)
+        axis_encode(&text, columns, (int)usual.data.encode_bins);
+    dt__config_free(&usual);
     return dt__text_end(&text, out);
 }
