@@ -88,8 +88,8 @@ static void expect_number(const struct dt__slice *slice, const struct dt_gradien
 
 /* Returns true if all of a gradient has arrived in its slot: in windows the doorbell may be
  * faster. */
-static bool slot_is_whole(const struct dt__slice *slice, const struct dt_gradient *gradient,
-                          const struct dt__slot *slot, uint64_t number)
+static bool slot_is_complete(const struct dt__slice *slice, const struct dt_gradient *gradient,
+                             const struct dt__slot *slot, uint64_t number)
 {
     return slice->async->shared ||
            (slot->head.info.number >= number &&
@@ -117,7 +117,7 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
                                     slice->async->touched ? slice->async->touched + lists : NULL,
                                 .norm2 = slot->head.info.norm2,
                                 .staleness = state->step + (uint64_t)n - slot->head.info.version};
-    if (!slot_is_whole(slice, out, slot, number)) {
+    if (!slot_is_complete(slice, out, slot, number)) {
         peer->rung = number; /* the next gradient waits as well */
         return false;
     }

@@ -39,7 +39,7 @@
  *   read    <------------------- version, floor, weights -------------  answer
  *   compute                                                             apply, into another buffer
  *   send    ---- gradient, head --->  slot of w   ---- gradient ----->
- *   later   ---- count, slot ------>  DOORBELL[w] ---- what waits --->  take, if it is whole
+ *   later   ---- count, slot ------>  DOORBELL[w] ---- what waits --->  take, if complete
  *
  * The order of files: onesided.h (transport), this, async_rows.c (touched rows: their lists in a
  * slot, and the rows that a version lacks), async_owner.c, async_worker.c (the two ends), async.c

@@ -9,32 +9,32 @@
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-/* Back-off of a wait on MPI: rounds without sleep, about 100 us in all, then sleeps in microseconds
+/* Back-off of a wait on MPI: pauses without sleep, about 100 us in all, then sleeps in microseconds
  * that are short compared with a message between hosts (500 us at 1 Gbit/s) and leave an idle core
  * free. */
-enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, EXCHANGE_ROUNDS = 64 };
+enum { SPIN_PAUSES = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, EXCHANGE_PAUSES = 64 };
 
 void dt__wait_pause(struct dt__wait *wait)
 {
-    unsigned round = wait->round++;
-    if (round == 0 || !dt__watchdog_waits(wait->world)) dt__watchdog_wait(wait->world, wait->what);
-    if (wait->nap_secs <= 0 && wait->world->inside->spin && round < SPIN_ROUNDS) return;
-    double us = FIRST_SLEEP_US + (double)(round > SPIN_ROUNDS ? round - SPIN_ROUNDS : 0) / 4;
+    unsigned pauses = wait->pauses++;
+    if (pauses == 0 || !dt__watchdog_waits(wait->world)) dt__watchdog_wait(wait->world, wait->what);
+    if (wait->nap_secs <= 0 && wait->world->inside->spin && pauses < SPIN_PAUSES) return;
+    double us = FIRST_SLEEP_US + (double)(pauses > SPIN_PAUSES ? pauses - SPIN_PAUSES : 0) / 4;
     us = us < LAST_SLEEP_US ? us : LAST_SLEEP_US;
     dt__sleep_secs(wait->nap_secs > 0 ? wait->nap_secs : us * 1e-6);
-    if (round % EXCHANGE_ROUNDS == 0) dt__heartbeat_exchange(wait->world);
+    if (pauses % EXCHANGE_PAUSES == 0) dt__heartbeat_exchange(wait->world);
 }
 
 void dt__wait_progress(struct dt__wait *wait)
 {
-    if (!wait->round) return;
-    wait->round = SPIN_ROUNDS; /* more will arrive, but not within a spin */
+    if (!wait->pauses) return;
+    wait->pauses = SPIN_PAUSES; /* more will arrive, but not within a spin */
     dt__watchdog_wait(wait->world, wait->what);
 }
 
 void dt__wait_done(struct dt__wait *wait)
 {
-    if (wait->round) dt__watchdog_progress(wait->world);
+    if (wait->pauses) dt__watchdog_progress(wait->world);
 }
 
 /* Waits patiently for a request. world NULL: there is none yet; blocks. */

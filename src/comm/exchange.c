@@ -5,17 +5,17 @@
 #include <string.h>
 
 /* An exchange with the structs that are const in all other files. */
-struct whole {
-    struct dt_exchange x; /* first, so that a pointer to it is a pointer to the whole */
+struct storage {
+    struct dt_exchange x; /* first, so that a pointer to it is a pointer to the storage */
     struct dt__topology topo;
     struct dt__layout layout;
     struct dt__node_memory memory;
     struct dt__step step;
 };
 
-static struct whole *whole_of(struct dt_exchange *x)
+static struct storage *storage_of(struct dt_exchange *x)
 {
-    return (struct whole *)(void *)x;
+    return (struct storage *)(void *)x;
 }
 
 /* ---- ranks and nodes ------------------------------------------------------------------------ */
@@ -41,7 +41,7 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
 /* Assigns ranks to nodes. grouped: ranks that share memory are one node. */
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
-    struct dt__topology *topo = &whole_of(x)->topo;
+    struct dt__topology *topo = &storage_of(x)->topo;
     const bool alone = x->spec.workers;
     int rank, ranks;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
@@ -105,7 +105,7 @@ static float *take_vector(const struct dt_exchange *x, struct dt__shm *shm, enum
  * it. */
 static void take_slot(struct dt_exchange *x, int r, struct dt__shm *shm)
 {
-    struct dt__node_memory *memory = &whole_of(x)->memory;
+    struct dt__node_memory *memory = &storage_of(x)->memory;
     bool is_filled = true;
     memory->slot[r] = take_vector(x, shm, DT__GRADIENT);
     for (int k = 0; x->kind[k]; k++) {
@@ -119,7 +119,7 @@ static void take_slot(struct dt_exchange *x, int r, struct dt__shm *shm)
 /* Takes what the ranks of this node share. */
 static void take_memory(struct dt_exchange *x, struct dt__shm *shm)
 {
-    struct dt__node_memory *memory = &whole_of(x)->memory;
+    struct dt__node_memory *memory = &storage_of(x)->memory;
     const size_t buckets = (size_t)x->spec.buckets * sizeof *memory->control->bucket;
     int first = -1; /* first replica of this node */
     memory->control = dt__shm_take(shm, 1, sizeof *memory->control + buckets);
@@ -149,8 +149,8 @@ static void take_memory(struct dt_exchange *x, struct dt__shm *shm)
 
 static void dissolve_nodes(struct dt_exchange *x)
 {
-    dt__shared_free(&whole_of(x)->memory.shared);
-    dt__shared_free(&whole_of(x)->memory.books_memory);
+    dt__shared_free(&storage_of(x)->memory.shared);
+    dt__shared_free(&storage_of(x)->memory.books_memory);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
 }
@@ -160,9 +160,9 @@ static dt_status plan_memory(struct dt_exchange *x, struct dt__shm *shm)
 {
     const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.wire.groups + 1);
     DT_TRY(choose_backend(x));
-    dt__layout_ranges(x, &whole_of(x)->layout);
+    dt__layout_ranges(x, &storage_of(x)->layout);
     for (int k = 0; x->kind[k]; k++)
-        if (x->kind[k]->reserve) DT_TRY(x->kind[k]->reserve(x, &whole_of(x)->layout));
+        if (x->kind[k]->reserve) DT_TRY(x->kind[k]->reserve(x, &storage_of(x)->layout));
     return DT__ARENA_ALLOC(&x->arena, "memory table",
                            DT__TABLE(shm->hole, vectors * (size_t)x->spec.row_ranges));
 }
@@ -171,7 +171,7 @@ static dt_status plan_memory(struct dt_exchange *x, struct dt__shm *shm)
  * none. */
 static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
-    struct dt__shared *shared = &whole_of(x)->memory.shared;
+    struct dt__shared *shared = &storage_of(x)->memory.shared;
     struct dt__shm shm = {0};
     int node_rank;
     split_nodes(x, grouped);
@@ -198,7 +198,7 @@ static void take_books(struct dt_exchange *x, struct dt__shm *shm)
     for (int k = 0; x->kind[k]; k++)
         is_apart |= x->kind[k]->is_apart;
     for (int v = 0; v < x->spec.vectors && x->topo->node == 0 && is_apart; v++)
-        whole_of(x)->memory.books[v] =
+        storage_of(x)->memory.books[v] =
             dt__shm_take(shm, x->spec.params + x->spec.behind, sizeof(float));
 }
 
@@ -206,7 +206,7 @@ static void take_books(struct dt_exchange *x, struct dt__shm *shm)
  * or on none. */
 static dt_status create_books(struct dt_exchange *x)
 {
-    struct dt__shared *books = &whole_of(x)->memory.books_memory;
+    struct dt__shared *books = &storage_of(x)->memory.books_memory;
     struct dt__shm shm = {0};
     take_books(x, &shm);
     if (dt__is_backed(shm.used) || !dt__shared_fits(x->node_comm, shm.used, "bank's books"))
@@ -237,13 +237,13 @@ static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
     const size_t replicas = (size_t)x->spec.replicas, groups = (size_t)x->spec.wire.groups;
-    struct dt__node_memory *memory = &whole_of(x)->memory;
-    struct dt__layout *layout = &whole_of(x)->layout;
+    struct dt__node_memory *memory = &storage_of(x)->memory;
+    struct dt__layout *layout = &storage_of(x)->layout;
     struct dt__scratch *scratch = &x->scratch;
     size_t ranges = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
     int all;
     DT_MPI(MPI_Comm_size(x->all.comm, &all));
-    DT_TRY(dt__topology_allocate(&whole_of(x)->topo, &x->arena, all, x->spec.replicas,
+    DT_TRY(dt__topology_allocate(&storage_of(x)->topo, &x->arena, all, x->spec.replicas,
                                  x->spec.wire.groups));
     for (size_t i = 0; i < matrices; i++) {
         const struct dt_factored *matrix = &x->spec.factored[i];
@@ -288,7 +288,7 @@ static dt_status prepare(struct dt_exchange *x)
 {
     if (x->errors || x->topo->agents > 1)
         DT_TRY(DT__ARENA_ALLOC(&x->arena, "exchange", DT__TABLE(x->scratch.fresh, DT__TREE_BLOCK)));
-    return x->backend->prepare(x, &whole_of(x)->layout);
+    return x->backend->prepare(x, &storage_of(x)->layout);
 }
 
 static size_t or_all(size_t params, size_t all)
@@ -299,7 +299,7 @@ static size_t or_all(size_t params, size_t all)
 /* Sets what is fixed before nodes are known. */
 static void complete_spec(struct dt_exchange *x)
 {
-    struct dt__layout *layout = &whole_of(x)->layout;
+    struct dt__layout *layout = &storage_of(x)->layout;
     struct dt_norm_spec *norm = &x->spec.norm;
     struct dt_wire_spec *wire = &x->spec.wire;
     norm->params = or_all(norm->params, x->spec.params);
@@ -313,23 +313,23 @@ static void complete_spec(struct dt_exchange *x)
 dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
                               struct dt_exchange **out)
 {
-    struct whole *whole = NULL;
+    struct storage *storage = NULL;
     struct dt_exchange *x = NULL;
     struct dt_ranks all = choose_ranks(world, spec);
     dt_status status = check_spec(spec);
-    if (!status) status = dt__alloc(1, sizeof *whole, "exchange", &whole);
-    if (whole) {
-        x = &whole->x;
+    if (!status) status = dt__alloc(1, sizeof *storage, "exchange", &storage);
+    if (storage) {
+        x = &storage->x;
         *x = (struct dt_exchange){.world = world,
                                   .all = all,
                                   .spec = *spec,
                                   .node_comm = MPI_COMM_NULL,
                                   .firsts = {.world = world, .comm = MPI_COMM_NULL},
                                   .requests = {.world = world, .comm = all.comm},
-                                  .topo = &whole->topo,
-                                  .layout = &whole->layout,
-                                  .memory = &whole->memory,
-                                  .step = &whole->step};
+                                  .topo = &storage->topo,
+                                  .layout = &storage->layout,
+                                  .memory = &storage->memory,
+                                  .step = &storage->step};
     }
     DT_GUARD(dt__ranks_agree(&all, status));
     complete_spec(x);

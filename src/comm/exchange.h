@@ -122,9 +122,9 @@ struct dt__bucket {
 
 struct dt__chunk {
     int bucket;
-    int node, owner; /* owned by agent `owner` of `node` */
-    int agent;       /* agent that acts for it in this node */
-    int turn;        /* modulo their agents: the agent that acts for it in other nodes */
+    int node, owner_agent; /* owned by this agent of this node */
+    int agent;             /* agent that acts for it in this node */
+    int helper;            /* modulo their agents: the agent that acts for it in other nodes */
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* of its rounded floats */
@@ -200,15 +200,15 @@ struct dt__backend {
 };
 extern const struct dt__backend dt__node_backend, dt__owners_backend, dt__reduce_backend;
 
-/* Rounds in which first agents distribute what each node asks for. In round i a node sends its asks
+/* Stages in which first agents distribute what each node asks for. In stage i a node sends its asks
  * and those of the stride - 1 nodes before it to the nodes k stride ahead of it, 0 < k <
- * DT__ASKS_RADIX; stride is DT__ASKS_RADIX^i. Few nodes take one round, in which each sends to
+ * DT__ASKS_RADIX; stride is DT__ASKS_RADIX^i. Few nodes take one stage, in which each sends to
  * each: each message of a tree would queue after the gradients in its connection. 512 nodes take
- * three rounds, with 31 messages instead of 511. */
+ * three stages, with 31 messages instead of 511. */
 struct dt__asks {
-    int64_t stride; /* of the next round; 0: none of this step has begun */
+    int64_t stride; /* of the next stage; 0: none of this step has begun */
     int out, in[DT__ASKS_RADIX];
-    int come, left; /* of the last round: messages received; in flight */
+    int come, left; /* of the last stage: messages received; in flight */
 };
 
 /* Several nodes: what remains to be done before the norm is known, and updates may be made. Only
@@ -327,15 +327,15 @@ static inline int dt__ranges(const struct dt_exchange *x)
 }
 /* Returns the range, in whole blocks, whose squares this agent adds for the norm. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
-/* Returns the bucket of a turn: buckets become ready from the last to the first. */
-static inline int dt__bucket_at(const struct dt_exchange *x, int turn)
+/* Returns the nth bucket of a step: buckets become ready from the last to the first. */
+static inline int dt__bucket_at(const struct dt_exchange *x, int nth)
 {
-    return x->spec.buckets - 1 - turn;
+    return x->spec.buckets - 1 - nth;
 }
 /* Returns the rank, in x->all, of the agent that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
-/* Returns the bytes of a partial sum of the chunk; whole: of a whole group. */
-size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
+/* Returns the bytes of a partial sum of the chunk; rounded: of a group. */
+size_t dt__sum_bytes(const struct dt__chunk *chunk, bool rounded);
 /* Returns the address of a partial sum of the chunk: where another node's sum is received; where
  * this node's sum is sent from, which is the first replica's slot if it covers only part of a
  * group. */

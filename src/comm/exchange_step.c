@@ -38,7 +38,7 @@ int dt__asks_of_node(struct dt_exchange *x)
            atomic_load(&x->memory->control->bank_ask);
 }
 
-/* Advances the rounds of the agreement at a first agent, once the node's workers have ended the
+/* Advances the stages of the agreement at a first agent, once the node's workers have ended the
  * step. */
 static bool advance_asks(struct dt_exchange *x)
 {

@@ -92,18 +92,18 @@ struct dt__floats dt__norm_slice(const struct dt_exchange *x)
 
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
-    return dt__agent_rank(x->topo, node, node == chunk->node ? chunk->owner : chunk->turn);
+    return dt__agent_rank(x->topo, node, node == chunk->node ? chunk->owner_agent : chunk->helper);
 }
 
-size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
+size_t dt__sum_bytes(const struct dt__chunk *chunk, bool rounded)
 {
-    return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
+    return rounded ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
 }
 
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int s)
 {
     const struct dt__partial_sum *partial = &x->topo->partial[s];
-    if (chunk->node == x->topo->node || partial->whole)
+    if (chunk->node == x->topo->node || partial->covers_group)
         return x->bytes + chunk->sums + (size_t)partial->place * chunk->sums_each;
     return x->memory->slot[partial->first] + chunk->at.begin;
 }
@@ -115,21 +115,21 @@ unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk
 }
 
 /* The chunk that comes next. */
-struct turn {
+struct next_chunk {
     int bucket, number; /* number of the range, in the order of sending */
     int owner, nth;
 };
 
 /* Returns the floats of chunk `nth` of an owner's slice of a range; empty: it has fewer chunks. */
 static struct dt__floats chunk_floats(const struct dt_exchange *x, struct dt__floats range,
-                                      const struct turn *turn)
+                                      const struct next_chunk *next)
 {
-    const int node = x->topo->node_at[x->topo->agent_rank[turn->owner]];
-    const struct dt__floats at = slice_of(x, range, node, turn->owner - x->topo->agents_of[node]);
+    const int node = x->topo->node_at[x->topo->agent_rank[next->owner]];
+    const struct dt__floats at = slice_of(x, range, node, next->owner - x->topo->agents_of[node]);
     size_t count = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
     if (count > DT__SLICE_CHUNKS) count = DT__SLICE_CHUNKS;
-    if ((size_t)turn->nth >= count) return (struct dt__floats){0, 0};
-    return dt__slice(at, turn->nth, (int)count, x->layout->grain);
+    if ((size_t)next->nth >= count) return (struct dt__floats){0, 0};
+    return dt__slice(at, next->nth, (int)count, x->layout->grain);
 }
 
 /* Assigns a chunk's offsets in x->bytes and in this agent's state, if the agent acts for it. */
@@ -139,8 +139,8 @@ static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
     const struct dt__topology *topo = x->topo;
     const size_t floats = chunk->at.end - chunk->at.begin;
     const bool own = chunk->node == topo->node;
-    const int places = own ? topo->others : topo->own_wholes;
-    chunk->sums_each = dt__cache_lines(dt__sum_bytes(chunk, !own || topo->others_whole));
+    const int places = own ? topo->others : topo->own_groups;
+    chunk->sums_each = dt__cache_lines(dt__sum_bytes(chunk, !own || topo->others_cover));
     chunk->update = chunk->sums + (size_t)places * chunk->sums_each;
     layout->byte_count = chunk->update;
     if (chunk->wire) layout->byte_count += dt__cache_lines(chunk->bytes);
@@ -150,26 +150,26 @@ static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
 
 /* Appends the chunk that comes next, if there is one. */
 static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
-                      struct dt__floats range, const struct turn *turn)
+                      struct dt__floats range, const struct next_chunk *next)
 {
     const struct dt__topology *topo = x->topo;
-    const int node = topo->node_at[topo->agent_rank[turn->owner]];
-    const struct dt__floats at = chunk_floats(x, range, turn);
+    const int node = topo->node_at[topo->agent_rank[next->owner]];
+    const struct dt__floats at = chunk_floats(x, range, next);
     if (at.begin == at.end) return;
     const int wire = at.begin < x->spec.wire.params ? x->spec.wire.kind : DT_WIRE_F32;
-    const int index = turn->owner - topo->agents_of[node];
+    const int index = next->owner - topo->agents_of[node];
     struct dt__chunk *chunk = &layout->chunk[layout->chunks++];
-    *chunk = (struct dt__chunk){.bucket = turn->bucket,
+    *chunk = (struct dt__chunk){.bucket = next->bucket,
                                 .node = node,
-                                .owner = (index + turn->number) % dt__agents(topo, node),
-                                .turn = turn->owner + turn->nth + turn->number,
+                                .owner_agent = (index + next->number) % dt__agents(topo, node),
+                                .helper = next->owner + next->nth + next->number,
                                 .at = at,
                                 .wire = wire,
                                 .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
                                 .sums = layout->byte_count,
                                 .acted_at = layout->acted,
                                 .own_at = layout->own};
-    chunk->agent = node == topo->node ? chunk->owner : chunk->turn % topo->agents;
+    chunk->agent = node == topo->node ? chunk->owner_agent : chunk->helper % topo->agents;
     if (chunk->agent == topo->agent) place_chunk(x, layout, chunk);
 }
 
@@ -178,27 +178,27 @@ static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
 dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
 {
     const struct dt__topology *topo = x->topo;
-    const int next = topo->agents_of[(topo->node + 1) % topo->nodes], owners = topo->owners;
+    const int begin = topo->agents_of[(topo->node + 1) % topo->nodes], owners = topo->owners;
     const size_t ranges = (size_t)(x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices);
     const size_t most = x->spec.params / DT__CHUNK + ranges * (size_t)owners + 1;
-    struct turn turn = {0};
+    struct next_chunk next = {0};
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "chunk table", DT__TABLE(layout->chunk, most)));
     for (int b = 0; b < x->spec.buckets; b++) {
-        turn.bucket = dt__bucket_at(x, b);
-        struct dt__bucket *bucket = &layout->bucket[turn.bucket];
+        next.bucket = dt__bucket_at(x, b);
+        struct dt__bucket *bucket = &layout->bucket[next.bucket];
         bucket->chunk = layout->chunks;
         for (int s = bucket->range; s < bucket[1].range; s++) {
             struct dt__range *range = &layout->range[s];
             range->chunk = layout->chunks;
-            for (turn.nth = 0; turn.nth < DT__SLICE_CHUNKS && range->kind->is_cut; turn.nth++)
+            for (next.nth = 0; next.nth < DT__SLICE_CHUNKS && range->kind->is_cut; next.nth++)
                 for (int i = 0; i < owners; i++) {
-                    turn.owner = (next + i) % owners;
-                    cut_chunk(x, layout, range->at, &turn);
+                    next.owner = (begin + i) % owners;
+                    cut_chunk(x, layout, range->at, &next);
                 }
             range->chunk_end = layout->chunks;
             bucket->increment +=
                 (uint32_t)(range->kind->by_agents ? topo->agents : range->chunk_end - range->chunk);
-            turn.number += !layout->is_one_cut; /* the next range starts at another agent */
+            next.number += !layout->is_one_cut; /* the next range starts at another agent */
         }
         bucket->chunk_end = layout->chunks;
     }

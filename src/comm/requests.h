@@ -2,7 +2,7 @@
  *
  * Each request belongs to a counter of the caller, which rises when the request is added and falls
  * when it completes. So a caller that waits for several requests checks one number: a chunk for the
- * sums of all nodes, a round of agreement for its messages, an owner for an answer that must have
+ * sums of all nodes, a stage of agreement for its messages, an owner for an answer that must have
  * left before its buffer may change. */
 #ifndef DT_COMM_REQUESTS_H
 #define DT_COMM_REQUESTS_H

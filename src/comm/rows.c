@@ -430,7 +430,7 @@ int dt__rows_vectors(const struct dt_exchange *x)
 /* Returns whether a node sends one of its partial sums rounded. */
 static bool is_sent_rounded(const struct dt_exchange *x, int partial)
 {
-    return x->errors && x->topo->partial[partial].whole;
+    return x->errors && x->topo->partial[partial].covers_group;
 }
 
 /* Returns how many floats of a message these sums take. */
@@ -527,12 +527,13 @@ size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t 
 /* ---- norm and update ------------------------------------------------------------------------ */
 
 /* Untouched rows count as 0. */
-void dt__rows_squares(struct dt_exchange *x, int i, struct dt__floats of_rows,
-                      struct dt__norm *norm)
+void dt__rows_squares(struct dt_exchange *x, const struct dt__range *of_range,
+                      struct dt__floats floats, struct dt__norm *norm)
 {
+    const int i = of_range->index;
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
-    const struct dt__floats at = dt__clip(of_rows, norm->at);
+    const struct dt__floats at = dt__clip(dt__clip(of_range->at, floats), norm->at);
     if (at.begin == at.end) return;
     const struct dt__indices of = {
         (uint32_t)((at.begin - range->offset) / range->width),
@@ -594,12 +595,6 @@ bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *o
     return true;
 }
 
-static void touched_squares(struct dt_exchange *x, const struct dt__range *range,
-                            struct dt__floats at, struct dt__norm *norm)
-{
-    dt__rows_squares(x, range->index, dt__clip(range->at, at), norm);
-}
-
 static uint32_t touched_update(struct dt_exchange *x, const struct dt__range *range)
 {
     const struct dt__indices own = {slice_begin(x, range->index, x->topo->agent),
@@ -614,6 +609,6 @@ const struct dt__kind dt__touched_kind = {
     .reserve = dt__rows_create,
     .map_replica = dt__rows_map,
     .move = dt__whole_move,
-    .squares = touched_squares,
+    .squares = dt__rows_squares,
     .update = touched_update,
 };

@@ -102,10 +102,9 @@ size_t dt__rows_most_pulled(const struct dt_exchange *x, int node);
 /* Sums and updates rows `of` of a range. */
 void dt__rows_update(struct dt_exchange *x, int range, struct dt__indices of,
                      float *const *vectors);
-/* Adds the squares of the summed rows of a range that are in floats `of_rows` and count for the
- * norm. */
-void dt__rows_squares(struct dt_exchange *x, int range, struct dt__floats of_rows,
-                      struct dt__norm *norm);
+/* Adds the squares of the summed rows of a range that are in `floats` and count for the norm. */
+void dt__rows_squares(struct dt_exchange *x, const struct dt__range *range,
+                      struct dt__floats floats, struct dt__norm *norm);
 
 /* ---- distributed rows ------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* Messages of touched rows between a node and the owners of other nodes (rows.h has the figure).
  *
- * In a round each node sends one message to each owner of another node, and gets one answer:
+ * In a trip each node sends one message to each owner of another node, and gets one answer:
  *
  *   length    of the message, in bytes
  *   lists     for each of the node's partial sums and each range: number of rows, their numbers
@@ -12,7 +12,7 @@
  * A message is cut into chunks of DT__CHUNK floats: for longer messages MPI would first ask the
  * receiver whether it is ready. The first chunk begins with the length, from which the receiver
  * knows how many others to receive. As the rows of this step travel with the inputs of the next
- * one, a step waits for two latencies, as it does for dense floats. A round at the start of a span
+ * one, a step waits for two latencies, as it does for dense floats. A trip at the start of a span
  * or in an evaluation has no rows to sum, and only pulls weights. */
 #include <string.h>
 
@@ -33,7 +33,7 @@ struct link {
     /* Used by the owner: */
     size_t asked;             /* bytes of the message whose receives were begun */
     int left;                 /* chunks of these that have not arrived */
-    bool whole;               /* all of it has arrived */
+    bool arrived;             /* all of it */
     struct dt_touched inputs; /* inputs whose weights the node needs */
     float *answer;
 };
@@ -42,14 +42,14 @@ struct dt__rows_exchange {
     struct link *out, *in; /* to owners; from nodes */
     int outs, ins;
 
-    /* The pending round. */
-    uint32_t round;     /* rounds begun */
-    uint32_t pulls;     /* rounds without rows to sum */
+    /* The pending trip. */
+    uint32_t trips;     /* trips begun */
+    uint32_t pulls;     /* trips without rows to sum */
     bool step;          /* there are rows to sum */
     bool sent, updated; /* this node's rows; this agent's own rows */
     int missing;        /* nodes whose rows have not all arrived */
     int left;           /* other messages in flight */
-    int open;           /* 1: the round is pending; 0: it is done, and other ranks know */
+    int open;           /* 1: the trip is pending; 0: it is done, and other ranks know */
 };
 
 /* ---- the message ---------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static dt_status rows_create(struct dt_exchange *x)
     return dt__rows_own_tables(x);
 }
 
-/* ---- a round -------------------------------------------------------------------------------- */
+/* ---- a trip --------------------------------------------------------------------------------- */
 
 /* Sends n bytes to the rank at the other end in eager messages, or receives them: the node sends
  * rows, the owner weights. */
@@ -135,10 +135,10 @@ static void ask_rows(struct dt_exchange *x, struct link *link, size_t bytes)
     link->asked = bytes;
 }
 
-static void round_begin(struct dt_exchange *x, bool step)
+static void trip_begin(struct dt_exchange *x, bool step)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
-    e->round++;
+    e->trips++;
     e->pulls += !step;
     e->step = step;
     e->sent = e->updated = false;
@@ -146,7 +146,7 @@ static void round_begin(struct dt_exchange *x, bool step)
     e->missing = e->ins;
     for (int l = 0; l < e->ins; l++) {
         struct link *link = &e->in[l];
-        link->whole = false;
+        link->arrived = false;
         link->asked = 0;
         ask_rows(x, link, link->capacity < DT__EAGER ? link->capacity : DT__EAGER);
     }
@@ -212,7 +212,7 @@ static void take_rows(struct dt_exchange *x, struct link *link)
         return;
     }
     message_map(x, link);
-    link->whole = true;
+    link->arrived = true;
     x->rows_exchange->missing--;
 }
 
@@ -241,7 +241,7 @@ static void update_rows(struct dt_exchange *x)
 }
 
 /* Lets the node's workers read the rows of their inputs. */
-static void round_publish(struct dt_exchange *x)
+static void trip_publish(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
     const struct dt__range *range = x->layout->range, *end = range + dt__ranges(x);
@@ -262,7 +262,7 @@ static bool rows_advance(struct dt_exchange *x)
     bool moved = false;
     const double start = dt__clock_secs();
     if (!e->sent &&
-        dt__event_reached(&x->memory->control->listed, e->round * (uint32_t)x->topo->workers)) {
+        dt__event_reached(&x->memory->control->listed, e->trips * (uint32_t)x->topo->workers)) {
         dt__rows_merge_needs(x);
         for (int l = 0; l < e->outs; l++)
             send_rows(x, &e->out[l]);
@@ -270,13 +270,13 @@ static bool rows_advance(struct dt_exchange *x)
         x->spec.times->reduce += dt__clock_secs() - start;
     }
     for (int l = 0; l < e->ins; l++)
-        if (!e->in[l].whole && !e->in[l].left) take_rows(x, &e->in[l]);
+        if (!e->in[l].arrived && !e->in[l].left) take_rows(x, &e->in[l]);
     if (!e->updated && rows_summed(x) && (!e->step || !x->norm.phases)) {
         update_rows(x);
         moved = true;
     }
     if (e->open && e->updated && !e->left) {
-        round_publish(x);
+        trip_publish(x);
         e->open = 0;
     }
     return moved;
@@ -289,14 +289,14 @@ static bool rows_done(const struct dt_exchange *x)
 
 static void rows_begin(struct dt_exchange *x)
 {
-    round_begin(x, true);
+    trip_begin(x, true);
 }
 
 void dt__exchange_pull(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
     if (!x->rows_exchange) return;
-    round_begin(x, false);
+    trip_begin(x, false);
     if (x->topo->workers) dt__event_post(&control->listed, 1);
     dt__exchange_finish(x, &x->rows_exchange->open, "rows of the other hosts");
     dt__exchange_wait(x, &control->pulled, x->rows_exchange->pulls * (uint32_t)x->topo->agents,
@@ -309,7 +309,7 @@ static void rows_squares(struct dt_exchange *x, const struct dt__range *range, s
                          struct dt__norm *norm)
 {
     (void)at; /* owners have rows at any position */
-    dt__rows_squares(x, range->index, dt__rows_own(x, range->index), norm);
+    dt__rows_squares(x, range, dt__rows_own(x, range->index), norm);
 }
 
 static void rows_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank,

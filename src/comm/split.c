@@ -81,12 +81,12 @@ static int helper_of(const struct dt_split *s, int node, int worker)
 }
 
 /* Lists the largest ranges of parts with one owner: on another node, that node; on this node, a
- * worker, or with `whole` the node. */
-static void find_sums(const struct dt_split *s, int first, int end, bool whole, struct sum *sum,
+ * worker, or with `of_node` the node. */
+static void find_sums(const struct dt_split *s, int first, int end, bool of_node, struct sum *sum,
                       int *count)
 {
     const int w = s->owner[first], node = s->worker[w].node;
-    const bool alone = node == s->x->topo->node && !whole;
+    const bool alone = node == s->x->topo->node && !of_node;
     int p = first;
     while (p < end && s->worker[s->owner[p]].node == node && (!alone || s->owner[p] == w))
         p++;
@@ -95,8 +95,8 @@ static void find_sums(const struct dt_split *s, int first, int end, bool whole, 
         return;
     }
     const int split = dt__tree_split(first, end);
-    find_sums(s, first, split, whole, sum, count);
-    find_sums(s, split, end, whole, sum, count);
+    find_sums(s, first, split, of_node, sum, count);
+    find_sums(s, split, end, of_node, sum, count);
 }
 
 static void list_sums(struct dt_split *s)

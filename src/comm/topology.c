@@ -69,15 +69,15 @@ static void find_partials(struct dt__topology *topo, int first, int end)
     while (r < end && topo->node_of[r] == node && topo->group_of[r] == group)
         r++;
     if (r == end) {
-        const bool whole = dt__is_group(topo, first, end), own = node == topo->node;
-        topo->group[group].node = whole ? node : -1;
+        const bool covers = dt__is_group(topo, first, end), own = node == topo->node;
+        topo->group[group].node = covers ? node : -1;
         topo->partial_at[first] = topo->partials;
         topo->partial[topo->partials++] = (struct dt__partial_sum){
-            first, end, node, whole, own ? topo->own_wholes : topo->others};
+            first, end, node, covers, own ? topo->own_groups : topo->others};
         topo->partials_of[node]++;
-        topo->own_wholes += own && whole;
+        topo->own_groups += own && covers;
         topo->others += !own;
-        topo->others_whole &= own || whole;
+        topo->others_cover &= own || covers;
         return;
     }
     const int split = dt__replicas_split(topo, first, end);
@@ -148,8 +148,8 @@ void dt__topology_replicas(struct dt__topology *topo, const struct dt__placement
         while (r < topo->group[g + 1].first)
             topo->group_of[r++] = g;
     }
-    topo->partials = topo->others = topo->own_wholes = 0;
-    topo->others_whole = true;
+    topo->partials = topo->others = topo->own_groups = 0;
+    topo->others_cover = true;
     memset(topo->partials_of, 0, (size_t)topo->nodes * sizeof *topo->partials_of);
     find_partials(topo, 0, replicas);
     cut_fractions(topo);

@@ -28,8 +28,8 @@
 struct dt__partial_sum {
     int first, end;
     int node;
-    bool whole; /* it covers a whole group: its node rounds the sum */
-    int place;  /* index of its sum among other nodes' sums, or among this node's whole ones */
+    bool covers_group; /* its node rounds the sum */
+    int place; /* index of its sum among other nodes' sums, or among those of its node that cover a group */
 };
 
 /* Consecutive replicas whose sum is rounded before it is added to the sums of other groups
@@ -56,8 +56,8 @@ struct dt__topology {
     int *partial_at;                 /* (R) the one that starts with this replica; -1: none */
     int *partials_of;                /* (nodes) */
     int partials, others;            /* others: on other nodes */
-    int own_wholes;                  /* this node's that cover a whole group */
-    bool others_whole;               /* all those of other nodes cover a whole group */
+    int own_groups;                  /* this node's that cover a whole group */
+    bool others_cover;               /* all those of other nodes cover a whole group */
     double *cut; /* (nodes + 1) node n owns fraction [cut[n], cut[n + 1]) of each range; 0 to 1 */
 };
 
@@ -91,10 +91,10 @@ static inline int dt__agents(const struct dt__topology *topo, int node)
 {
     return topo->agents_of[node + 1] - topo->agents_of[node];
 }
-/* Returns the rank of the node's agent number `turn`, modulo their number. */
-static inline int dt__agent_rank(const struct dt__topology *topo, int node, int turn)
+/* Returns the rank of the node's agent number `agent`, modulo their number. */
+static inline int dt__agent_rank(const struct dt__topology *topo, int node, int agent)
 {
-    return topo->agent_rank[topo->agents_of[node] + turn % dt__agents(topo, node)];
+    return topo->agent_rank[topo->agents_of[node] + agent % dt__agents(topo, node)];
 }
 
 #endif

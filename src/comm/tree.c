@@ -32,7 +32,7 @@ static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int
                        struct dt__floats of, float *out)
 {
     unsigned char *sum = dt__sum_at(x, chunk, partial);
-    if (!x->topo->partial[partial].whole)
+    if (!x->topo->partial[partial].covers_group)
         return (float *)(void *)sum + (of.begin - chunk->at.begin);
     return dt__wire_read(chunk->wire, of.begin, of.end - of.begin,
                          sum + bytes_before(chunk, of.begin), out);
@@ -92,7 +92,7 @@ void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
             const struct dt__partial_sum *partial = &x->topo->partial[s];
             if (partial->node != x->topo->node) continue;
             float *sum = partial_sum(x, partial, of);
-            if (partial->whole)
+            if (partial->covers_group)
                 sum_round(x, chunk, x->topo->group_of[partial->first], of, sum,
                           dt__sum_at(x, chunk, s));
         }

@@ -61,7 +61,7 @@ static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
         if (own == (partial->node == x->topo->node)) continue;
         const int rank = dt__chunk_rank(x, chunk, own ? partial->node : chunk->node);
         dt__message_begin(&x->requests, own ? left_of(x, chunk) : &x->whole->sends,
-                          dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, partial->whole),
+                          dt__sum_at(x, chunk, s), dt__sum_bytes(chunk, partial->covers_group),
                           (struct dt__envelope){!own, rank, DT__TAG_SUMS, DT__MPI_CHUNK});
     }
 }

@@ -54,7 +54,7 @@ const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
 struct dt__wait {
     struct dt_world *world;
     const char *what; /* shown as waited for */
-    unsigned round;
+    unsigned pauses;
     double nap_secs; /* length of each pause; 0: a short spin, then sleeps that grow */
 };
 /* Not collective.

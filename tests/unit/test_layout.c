@@ -30,8 +30,8 @@ START_TEST(every_float_has_one_owner)
                 floats += at.end - at.begin;
                 EXPECT(at.begin < at.end && at.begin >= bucket.begin && at.end <= bucket.end);
                 EXPECT(at.begin == bucket.begin || at.begin % layout->grain == 0);
-                EXPECT(at.end == same->at.end && chunk->turn == same->turn);
-                EXPECT(chunk->node == same->node && chunk->owner == same->owner);
+                EXPECT(at.end == same->at.end && chunk->helper == same->helper);
+                EXPECT(chunk->node == same->node && chunk->owner_agent == same->owner_agent);
             }
             EXPECT(floats == setup->params);
         }

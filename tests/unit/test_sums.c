@@ -36,7 +36,7 @@ static void sums_send(struct view *from, const struct dt__chunk *chunk)
     for (int s = 0; s < from->topo.partials; s++)
         if (from->topo.partial[s].node == from->topo.node)
             memcpy(dt__sum_at(&to->x, peer_chunk, s), dt__sum_at(&from->x, chunk, s),
-                   dt__sum_bytes(chunk, from->topo.partial[s].whole));
+                   dt__sum_bytes(chunk, from->topo.partial[s].covers_group));
 }
 
 /* Copies the owner's new weights, or its update, to the agent that handles the chunk on another
