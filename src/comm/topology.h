@@ -29,7 +29,7 @@ struct dt__partial_sum {
     int first, end;
     int node;
     bool covers_group; /* its node rounds the sum */
-    int place; /* index of its sum among other nodes' sums, or among those of its node that cover a group */
+    int place; /* index of its sum among other nodes', or among this node's that cover a group */
 };
 
 /* Consecutive replicas whose sum is rounded before it is added to the sums of other groups

@@ -7,12 +7,12 @@
 
 /* Returns the rows that go through the network at once: the whole local batch if a layer takes
  * statistics of its rows (only batchnorm has state tensors), or if replicas go together. */
-static int slice_rows(const struct dt_job *job, uint64_t local)
+static int slice_rows(const struct dt_job *job, uint64_t rows)
 {
     uint64_t most = job->model->splits ? INT_MAX : DT__SLICE_ROWS;
     for (size_t i = 0; i < job->model->tensors; i++)
         if (job->model->tensor[i].role == DT_TENSOR_STATE) most = INT_MAX;
-    return (int)(local < most ? local : most);
+    return (int)(rows < most ? rows : most);
 }
 
 void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
@@ -119,10 +119,10 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
     *inputs->count = 0;
     dt__trace_phase(job->trace, DT_PHASE_DATA, step);
     for (int r = worker->first; r < worker->first + worker->count; r++) {
-        const struct dt_local_batch local = dt__plan_local_batch(job->plan, step, r);
-        for (uint64_t done = 0, rows; done < local.count && !status; done += rows) {
-            rows = (uint64_t)slice_rows(job, local.count - done);
-            const struct dt_local_batch slice = {local.epoch, local.begin + done, rows};
+        const struct dt_local_batch mine = dt__plan_local_batch(job->plan, step, r);
+        for (uint64_t done = 0, rows; done < mine.count && !status; done += rows) {
+            rows = (uint64_t)slice_rows(job, mine.count - done);
+            const struct dt_local_batch slice = {mine.epoch, mine.begin + done, rows};
             status = dt__read_rows(worker, r, slice, &batch);
             if (!status) status = dt__network_list_inputs(worker->network, &batch, inputs);
         }
@@ -152,17 +152,17 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks)
 {
-    struct dt_local_batch local = dt__plan_local_batch(job->plan, draw, replica);
+    struct dt_local_batch mine = dt__plan_local_batch(job->plan, draw, replica);
     const struct dt_network_hooks forward_only = {hooks ? hooks->before_forward : NULL, NULL,
                                                   hooks ? hooks->arg : NULL};
     const struct dt_rng dropout =
         dt__rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
     uint64_t done = 0;
     do { /* passes over the local batch; only the last one runs all hooks */
-        const uint64_t left = local.count - done;
+        const uint64_t left = mine.count - done;
         const int rows = slice_rows(job, left);
         const bool last = (uint64_t)rows == left;
-        const struct dt_local_batch slice = {local.epoch, local.begin + done, (uint64_t)rows};
+        const struct dt_local_batch slice = {mine.epoch, mine.begin + done, (uint64_t)rows};
         struct dt_batch batch;
         double loss = 0;
         dt__trace_phase(job->trace, DT_PHASE_DATA, draw);
@@ -179,7 +179,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         done += (uint64_t)rows;
         worker->samples += (uint64_t)rows;
         dt__work_progress(); /* a local batch may take longer than run.stall_secs */
-    } while (done < local.count && !worker->failed);
+    } while (done < mine.count && !worker->failed);
     return worker->failed == DT_OK;
 }
 

@@ -81,7 +81,7 @@ static void walk(int a, int b, int *seen)
             ck_assert_int_eq(topo.node_of[r], partial->node);
             ck_assert_int_eq(topo.group_of[r], topo.group_of[a]);
         }
-        ck_assert_int_eq(partial->whole, dt__is_group(&topo, a, b));
+        ck_assert_int_eq(partial->covers_group, dt__is_group(&topo, a, b));
         return;
     }
     ck_assert_int_gt(b - a, 1);
