@@ -446,6 +446,8 @@ static dt_status importance_run(struct dt_world *world, cli_world_fn *body, int 
     if (world->is_bank) status = result_print(&of, all, size, &base, argv[1]);
     status = dt__ranks_agree(world->all, status);
 done:
+    if (status == DT_STOPPED && world->is_bank)
+        dt__info("importance: stopped on request, before all columns were measured");
     dt__metrics_destroy(of.metrics);
     dt__judged_free(&of.rows);
     dt_free(of.x);

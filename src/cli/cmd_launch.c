@@ -45,8 +45,8 @@ static char SEARCH[] = "search", TRAIN[] = "train";
 struct launch {
     char **option; /* mpirun's options */
     int options;
-    char *command; /* "train" or "search" */
-    char **argument;     /* dtrain's arguments */
+    char *command;   /* "train" or "search" */
+    char **argument; /* dtrain's arguments */
     int arguments;
     char self[CLI_LINE]; /* path of this program as called: it may be replaced while the job runs */
     int np, restarts;
@@ -119,6 +119,21 @@ static dt_status files_expect(const char *key, const char *path)
                    key, path);
 }
 
+/* All arguments are mpirun's options. */
+static dt_status job_missing(const struct launch *launch)
+{
+    for (int i = 0; i < launch->options; i++)
+        if (command_find(launch->option[i]))
+            return dt_fail(DT_EUSAGE,
+                           "launch %s: launch starts and restarts what trains: expected `mpirun "
+                           "-np N dtrain %s`",
+                           launch->option[i], launch->option[i]);
+    return dt_fail(DT_EUSAGE,
+                   "launch: expected CONFIG.ini or section.key=value after mpirun's options%s%s",
+                   launch->options ? "; this is no such file: " : "",
+                   launch->options ? launch->option[launch->options - 1] : "");
+}
+
 static dt_status parse(struct launch *launch, int argc, char **argv)
 {
     static const char hostfile[] = "-hostfile|--hostfile|-machinefile|--machinefile|-f";
@@ -152,12 +167,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
         }
         i++;
     }
-    if (i == argc)
-        return dt_fail(
-            DT_EUSAGE,
-            "launch: expected CONFIG.ini or section.key=value after mpirun's options%s%s",
-            launch->options ? "; this is no such file: " : "",
-            launch->options ? launch->option[launch->options - 1] : "");
+    if (i == argc) return job_missing(launch);
     const bool searches = !strcmp(argv[i], SEARCH);
     launch->command = searches ? SEARCH : TRAIN;
     i += searches;

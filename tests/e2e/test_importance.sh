@@ -75,6 +75,18 @@ for run in useless search; do
     check_eq "lines of the page of $run" "$(grep -o '"columns":\[' page.html | wc -l)" 41
 done
 
+
+"$dtrain" importance useless importance.repeats=10000 >lines 2>err &
+measures=$!
+begun() { grep -q 'importance: useless' err; }
+settle begun || fail 'importance does not begin'
+kill -TERM $measures
+wait $measures
+check_eq 'exit code of a stop' $? 75
+check_eq 'what is said of it' "$(grep -c 'stopped on request' err)" 1
+
+expect_error 2 'launch importance: launch starts and restarts what trains' 1 launch -np 2 \
+    importance none
 expect_error 2 'eval.metric=auc' 1 importance none importance.metric=auc
 expect_error 2 'expected a model' 1 importance
 expect_error 2 'unknown key' 1 importance none wrong=1
