@@ -1,8 +1,9 @@
 /* The slot protocol under the adversarial scheduler, in shared memory and over several slices whose
- * owners are workers. Would catch: gradients lost, applied twice or torn; weights torn, overwritten
- * while they are read, or changed after a span; rows that a version lacks or has too early; an
- * update log with gaps; clocks that run ahead; spans that do not end. Operations that fail as a bug
- * in the protocol would make them prove that each of these is found. */
+ * owners are workers. Would catch gradients that are lost, applied twice or torn; weights that are
+ * torn, overwritten while they are read, or changed after a span; rows that a version lacks or has
+ * too early; an update log with gaps; clocks that run ahead; spans that do not end. For each of
+ * these, an operation that fails as a bug in the protocol would make it fail proves that the test
+ * finds it. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "base/limits.h"
 #include "onesided_fake.h"
 
-/* Vectors and rows are copied word by word while the others run on. */
+/* The protocol's files copy vectors and rows word by word, while the other actors run. */
 static void *slow_memcpy(void *to, const void *from, size_t bytes);
 #define memcpy slow_memcpy
 #include "comm/async_rows.c"
@@ -29,32 +30,32 @@ static uint32_t faulty_checksum(const struct dt__slice *slice, const struct dt_g
 #include "comm/async_worker.c"
 #undef memcpy
 
-enum { MOST_WORKERS = FAKE_ACTORS - 1, MOST_STEPS = 40 };
-enum { VALUES = 4, FLOATS = 2 * VALUES /* words of payload, in each slice that has some */ };
+enum { MAX_WORKERS = FAKE_ACTORS - 1, MAX_STEPS = 40 };
+enum { VALUES = 4, FLOATS = 2 * VALUES /* floats of a slice that has floats; a value takes two */ };
 
-/* After them, rows of one word each; gradients touch only some of them. */
-enum { RANGES = 2, MOST_ROWS = 20 };
+/* Rows, of one value each, come after these floats; a gradient touches only some rows. */
+enum { RANGES = 2, MAX_ROWS = 20 };
 static const struct dt_row_range RANGE[RANGES] = {
-    {.offset = 2 * VALUES, .rows = MOST_ROWS, .width = 2, .touched_alone = true},
-    {.offset = 2 * (VALUES + MOST_ROWS), .rows = 5, .width = 2, .touched_alone = true}};
+    {.offset = 2 * VALUES, .rows = MAX_ROWS, .width = 2, .touched_alone = true},
+    {.offset = 2 * (VALUES + MAX_ROWS), .rows = 5, .width = 2, .touched_alone = true}};
 
-/* One seed's run. */
+/* State of one seed's run. Indices: actor (0 is the bank), slice, worker, version. */
 static struct scene {
     struct fake fake;
-    struct dt_async end[FAKE_ACTORS];                 /* each actor's; the bank's is the first */
-    struct dt__slice slice[FAKE_ACTORS][FAKE_ACTORS]; /* of each actor */
+    struct dt_async end[FAKE_ACTORS];                 /* [actor] */
+    struct dt__slice slice[FAKE_ACTORS][FAKE_ACTORS]; /* [actor][slice] */
     int workers, slices, left;                        /* left: actors that have left the span */
-    bool active[MOST_WORKERS], leaves[MOST_WORKERS];
+    bool active[MAX_WORKERS], leaves[MAX_WORKERS];
     uint64_t until;
-    bool closes; /* the bank closes the span at some time */
-    uint64_t clock[FAKE_ACTORS][MOST_STEPS + 1]
-                  [MOST_WORKERS]; /* gradients of the span in a slice's weights of a version */
-    uint64_t read[FAKE_ACTORS][MOST_WORKERS]
-                 [MOST_STEPS]; /* version that a gradient was computed from */
-    uint64_t applied[FAKE_ACTORS][MOST_WORKERS],
-        told[MOST_WORKERS];                          /* gradients; in the update log */
-    uint64_t step;                                   /* that the bank knows of */
-    uint64_t row[MOST_STEPS + 1][RANGES][MOST_ROWS]; /* the update that wrote each in a version */
+    bool closes; /* the bank closes the span early, at a random time */
+    /* number of the worker's gradients of this span in a version of the slice's weights */
+    uint64_t clock[FAKE_ACTORS][MAX_STEPS + 1][MAX_WORKERS];
+    /* version from which a worker's gradient was computed, [slice][worker][gradient] */
+    uint64_t read[FAKE_ACTORS][MAX_WORKERS][MAX_STEPS];
+    uint64_t applied[FAKE_ACTORS][MAX_WORKERS]; /* number of gradients applied, [slice][worker] */
+    uint64_t logged[MAX_WORKERS];               /* number of gradients in the update log */
+    uint64_t step;                              /* updates that the bank knows of */
+    uint64_t row[MAX_STEPS + 1][RANGES][MAX_ROWS]; /* update that wrote a row of a version */
 } scene;
 
 static void *slow_memcpy(void *to, const void *from, size_t bytes)
@@ -72,10 +73,11 @@ static uint64_t value_of(uint64_t kind, uint64_t a, uint64_t i)
     return kind << 48 | a << 16 | i;
 }
 
-/* Kinds; gradients of worker w: GRADIENTS + w; rows of range i: ROWS + i. */
+/* Kinds of values; GRADIENTS + w: gradients of worker w; ROWS + i: rows of range i. */
 enum { WEIGHTS = 1, GRADIENTS = 2, ROWS = 16 };
 
-/* Writes, or compares, one word of a slice after the other while the others run on; floats are the slice's. */
+/* Writes the values of a slice, or compares them, one by one while the other actors run; `floats`
+ * are those of the slice. */
 static void write_values(float *floats, int slice, uint64_t kind, uint64_t a)
 {
     for (uint64_t i = 0; i < VALUES; i++) {
@@ -110,7 +112,8 @@ static void expect_word(const float *at, uint64_t expected, const char *what)
                   (unsigned long long)expected);
 }
 
-/* Rising; few or none, so that the row log is overrun at times, and at times not. */
+/* Sets up to two touched rows, in rising order: few enough that the row log is overrun only
+ * sometimes. Returns their number. */
 static uint32_t rows_of(uint64_t worker, uint64_t number, int range, uint32_t rows[2])
 {
     struct dt_rng rng = dt__rng_make(worker, DT_STREAM_TEST, number, (uint64_t)range);
@@ -137,7 +140,7 @@ static void write_gradient_rows(const struct dt_async *worker, float *grad)
     }
 }
 
-/* The part begins at the range. */
+/* Checks the rows of a gradient; part->grad begins at those of the range. */
 static void expect_gradient_rows(const struct dt_gradient *part, int range)
 {
     const uint64_t w = (uint64_t)part->worker, number = part->info->number;
@@ -154,7 +157,7 @@ static void expect_gradient_rows(const struct dt_gradient *part, int range)
 
 static void expect_rows(const float *weights, uint64_t version, const char *what)
 {
-    for (int i = 0; i < scene.end[0].spec.row_ranges && version <= MOST_STEPS; i++)
+    for (int i = 0; i < scene.end[0].spec.row_ranges && version <= MAX_STEPS; i++)
         for (uint64_t r = 0; r < RANGE[i].rows; r++) {
             expect_word(weights + RANGE[i].offset + 2 * r,
                         value_of((uint64_t)(ROWS + i), scene.row[version][i][r], r), what);
@@ -164,31 +167,32 @@ static void expect_rows(const float *weights, uint64_t version, const char *what
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-/* Between the protocol and the fake: what a bug would make of an operation. */
+/* Faults that replace an operation between the protocol and the fake by what a bug would make of
+ * it. */
 static enum fault {
     NO_FAULT,
-    TORN,          /* an owner takes what has not come whole */
-    EARLY_ACK,     /* a slot is given back before its gradient was read */
-    LOST_DOORBELL, /* the bank acknowledges what it has not seen */
-    EARLY_PUBLISH, /* the number is out before the weights are */
-    LATE_PIN,      /* the reader pins what it has checked, not what it will check */
-    DEAF_STOP,     /* the span ends without gradients that are in flight */
-    STALE_FLOOR,   /* the clock's floor is raised before the weights are out */
-    NO_LOCK,       /* two act for the bank at once */
+    TORN,          /* an owner takes a gradient that has not arrived completely */
+    EARLY_ACK,     /* a slot is released before its gradient was read */
+    LOST_DOORBELL, /* the bank acknowledges gradients that it has not seen */
+    EARLY_PUBLISH, /* a version is published before its weights are written */
+    LATE_PIN,      /* a reader pins a buffer and does not check again that it is the newest */
+    EARLY_STOP,    /* the span ends without gradients that are in flight */
+    STALE_FLOOR,   /* the clock's floor is raised before the weights are published */
+    NO_LOCK,       /* two ranks act for the owner at once */
     EARLY_LEAVE,   /* a worker leaves while its gradients wait */
-    UNCOPIED_ROWS, /* a buffer lacks rows that were written while it was out of use */
-    UNLOGGED_ROWS, /* rows are written that the row log does not name */
-    EARLY_ANSWER,  /* a worker takes an answer in flight as arrived */
+    UNCOPIED_ROWS, /* a buffer lacks rows that were written while it was not in use */
+    UNLOGGED_ROWS, /* rows are written that the row log does not list */
+    EARLY_ANSWER,  /* a worker uses an answer that is still in flight */
     UNPINNED,      /* an owner writes to weights that it is sending */
-    CLOCKLESS,     /* an owner answers any request */
+    CLOCKLESS,     /* an owner answers a request before its clock allows */
     EARLY_END,     /* an owner leaves the span while gradients wait */
 } fault;
 
 static struct {
     bool leaving;
-    uint64_t published; /* as last fetched before the pin */
+    uint64_t published; /* WORD_PUBLISHED as fetched before the pin */
     bool pinned;
-} did[FAKE_ACTORS];
+} actor_state[FAKE_ACTORS];
 
 static int memory_of(const struct dt__onesided *remote)
 {
@@ -232,16 +236,16 @@ static uint64_t faulty_fetch(struct dt__onesided *remote, int word)
 {
     int actor = actor_of(remote);
     uint64_t value = fake_fetch_op(remote, word, DT__NO_OP, 0);
-    if (actor > 0 && did[actor].leaving && fault == EARLY_LEAVE &&
+    if (actor > 0 && actor_state[actor].leaving && fault == EARLY_LEAVE &&
         word == dt__word(WORD_ACK, actor - 1))
         return doorbells(remote, actor - 1);
     for (int w = 0; w < scene.workers && fault == CLOCKLESS; w++)
         if (word == dt__word(WORD_REQUEST, w)) return value | 1;
     if (word != WORD_PUBLISHED) return value;
-    bool again = did[actor].pinned;
-    did[actor].pinned = false;
-    if (again && fault == LATE_PIN) return did[actor].published;
-    did[actor].published = value;
+    bool again = actor_state[actor].pinned;
+    actor_state[actor].pinned = false;
+    if (again && fault == LATE_PIN) return actor_state[actor].published;
+    actor_state[actor].published = value;
     return value;
 }
 
@@ -256,7 +260,8 @@ static void faulty_replace(struct dt__onesided *remote, int word, uint64_t value
             value = slice->state->peer[w].served = doorbells(remote, w);
     for (int w = 0; w < scene.workers && fault == UNPINNED && !scene.end[0].shared; w++)
         if (word == dt__word(WORD_HAZARD, w)) value = 0;
-    if (actor > 0 && word == dt__word(WORD_HAZARD, actor - 1)) did[actor].pinned = value > 0;
+    if (actor > 0 && word == dt__word(WORD_HAZARD, actor - 1))
+        actor_state[actor].pinned = value > 0;
     fake_fetch_op(remote, word, DT__REPLACE, value);
 }
 
@@ -266,8 +271,8 @@ static uint64_t faulty_add(struct dt__onesided *remote, int word, uint64_t delta
     if (word == WORD_LOCK && delta == (uint64_t)-1 && fault == NO_LOCK) return 1;
     uint64_t before = fake_fetch_op(remote, word, DT__SUM, delta);
     if (word != WORD_TICKET) return before;
-    if (delta > 1 && fault == DEAF_STOP) return fake_fetch_op(remote, WORD_STEP, DT__NO_OP, 0);
-    if (delta == 1) did[actor_of(remote)].leaving = before >= scene.until;
+    if (delta > 1 && fault == EARLY_STOP) return fake_fetch_op(remote, WORD_STEP, DT__NO_OP, 0);
+    if (delta == 1) actor_state[actor_of(remote)].leaving = before >= scene.until;
     return before;
 }
 
@@ -286,7 +291,7 @@ static void wrap_operations(struct fake *fake)
     ops = *fake->port[0][0].remote.ops;
     ops.fetch_op = faulty_fetch_op;
     ops.expect = faulty_expect;
-    memset(did, 0, sizeof did);
+    memset(actor_state, 0, sizeof actor_state);
     for (int m = 0; m < fake->memories; m++)
         for (int i = 0; i < fake->actors; i++)
             fake->port[m][i].remote.ops = &ops;
@@ -294,16 +299,17 @@ static void wrap_operations(struct fake *fake)
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
-enum { MOST_STALENESS = 3 };
+enum { MAX_STALENESS = 3 };
 static bool in_first_span;
-static uint64_t
-    most_gap[2]; /* with windows, shared: of gradients that every worker may have overtaken */
+/* Greatest clock gap, [windows, shared memory], of gradients with numbers above MOST_STALENESS;
+ * earlier gradients cannot have that gap. */
+static uint64_t greatest_gap[2];
 
 static void expect_gradient(const struct dt_gradient *gradient, int slice)
 {
     const struct dt_gradient_info *info = gradient->info;
     int w = gradient->worker;
-    uint64_t updates = 0; /* before this one */
+    uint64_t updates = 0; /* before this gradient */
     for (int i = 0; i < scene.workers; i++)
         updates += scene.applied[slice][i];
     if (gradient->staleness != updates - info->version)
@@ -311,21 +317,22 @@ static void expect_gradient(const struct dt_gradient *gradient, int slice)
                   (int)updates);
     uint64_t number = scene.applied[slice][w]++;
     if (info->number != number || info->replica != w || info->rows != number + 1)
-        fake_fail(&scene.fake, "slice %d: worker %d: gradient %d came as %d", slice, w, (int)number,
-                  (int)info->number);
+        fake_fail(&scene.fake, "slice %d: worker %d: gradient %d arrived as %d", slice, w,
+                  (int)number, (int)info->number);
     if (scene.end[0].slice[slice].params &&
-        info->version != scene.read[slice][w][number % MOST_STEPS])
-        fake_fail(&scene.fake, "slice %d: computed from %d, and says %d", slice,
-                  (int)scene.read[slice][w][number % MOST_STEPS], (int)info->version);
+        info->version != scene.read[slice][w][number % MAX_STEPS])
+        fake_fail(&scene.fake, "slice %d: computed from version %d, and reports %d", slice,
+                  (int)scene.read[slice][w][number % MAX_STEPS], (int)info->version);
     if (scene.end[0].spec.staleness >= 0 && info->gap > (uint64_t)scene.end[0].spec.staleness)
         fake_fail(&scene.fake, "clock gap %d", (int)info->gap);
-    uint64_t *most = &most_gap[scene.end[0].shared];
-    const bool late = in_first_span && number > MOST_STALENESS; /* clocks start again with a span */
-    if (scene.end[0].spec.staleness > 0 && late && info->gap > *most) *most = info->gap;
+    uint64_t *greatest = &greatest_gap[scene.end[0].shared];
+    const bool counts = in_first_span && number > MAX_STALENESS; /* clocks restart with each span */
+    if (scene.end[0].spec.staleness > 0 && counts && info->gap > *greatest) *greatest = info->gap;
     expect_values(gradient->grad, slice, (uint64_t)(GRADIENTS + w), number, "gradient");
 }
 
-/* All of a slice that is no row, of one gradient; an actor acts for the owner. */
+/* Updates all floats of a slice that are not rows, with one gradient; the running actor acts for
+ * the owner. */
 static void update(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
                    size_t n, const float *weights, float *out, float *const *states)
 {
@@ -347,7 +354,7 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
     expect_values(weights, slice, WEIGHTS, before, "the owner's own weights");
     write_values(out, slice, WEIGHTS, after);
     if (after > scene.until) fake_fail(&scene.fake, "more gradients than tickets");
-    if (after > MOST_STEPS) return;
+    if (after > MAX_STEPS) return;
     memcpy(scene.clock[slice][after], scene.clock[slice][before], sizeof scene.clock[slice][after]);
     scene.clock[slice][after][part->worker]++;
     memcpy(scene.row[after], scene.row[before], sizeof scene.row[after]);
@@ -355,12 +362,12 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
         uint32_t rows[2];
         for (uint32_t k = 0; k < *part->touched[i].count && k < 2; k++) {
             rows[k] = part->touched[i].row[k];
-            if (rows[k] < MOST_ROWS) scene.row[after][i][rows[k]] = after;
+            if (rows[k] < MAX_ROWS) scene.row[after][i][rows[k]] = after;
         }
     }
 }
 
-/* Writes to each row that a gradient touched, while the others run on. */
+/* Writes to each row that a gradient touched, while the other actors run. */
 static void update_rows(void *arg, const struct dt_gradient *part, uint64_t before,
                         const struct dt_row_range *range, const uint32_t *row, size_t count,
                         float *weights, float *const *states)
@@ -403,13 +410,13 @@ void __wrap_dt__world_abort(struct dt_world *world, dt_status status)
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* A slice's weights must hold every update up to clock started - 1 - staleness, or all of a worker that begins no
- * more. */
+/* Checks that a slice's weights have all updates up to clock started - 1 - staleness or, of a
+ * worker that starts no more gradients, all its updates. */
 static void expect_fresh(const struct dt_async *worker, int slice, uint64_t version,
                          uint64_t before)
 {
-    if (version < before) fake_fail(&scene.fake, "weights went back");
-    if (version > MOST_STEPS || scene.end[0].spec.staleness < 0) return;
+    if (version < before) fake_fail(&scene.fake, "the weights' version went back");
+    if (version > MAX_STEPS || scene.end[0].spec.staleness < 0) return;
     for (int w = 0; w < scene.workers; w++) {
         const struct dt_async *other = &scene.end[w + 1];
         const uint64_t clock = scene.clock[slice][version][w];
@@ -419,7 +426,7 @@ static void expect_fresh(const struct dt_async *worker, int slice, uint64_t vers
     }
 }
 
-/* In shared memory all meet at the end of a span. */
+/* Ends a span; in shared memory all actors wait for each other. */
 static void end_span(struct dt_async *async)
 {
     scene.left++;
@@ -444,7 +451,7 @@ static void worker_body(void)
             const struct dt__slice *slice = &worker->slice[i];
             uint64_t version = version_of(worker, i);
             if (slice->params) expect_fresh(worker, i, version, before[i]);
-            before[i] = scene.read[i][w][worker->own.sent % MOST_STEPS] = version;
+            before[i] = scene.read[i][w][worker->own.sent % MAX_STEPS] = version;
             expect_values(weights + slice->offset, i, WEIGHTS, version, "weights");
             expect_rows(weights, version, "row");
             if (slice->params)
@@ -474,14 +481,14 @@ static void serve(struct dt_async *bank)
     int n = dt__async_serve(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
     for (int i = 0; i < n; i++) {
         int w = applied[i].worker;
-        if (applied[i].info.replica != w || applied[i].info.number != scene.told[w]++)
+        if (applied[i].info.replica != w || applied[i].info.number != scene.logged[w]++)
             fake_fail(&scene.fake, "the update log has %d of worker %d",
                       (int)applied[i].info.number, w);
     }
     scene.step += (uint64_t)n;
 }
 
-static void expect_rest(int slice)
+static void expect_final_slice(int slice)
 {
     const struct dt__slice *owners = &scene.slice[slice][slice];
     if (owners->state->step != scene.step)
@@ -511,17 +518,17 @@ static void open_body(void)
     fake_end(&scene.fake);
 }
 
-static void rest_body(void)
+static void final_body(void)
 {
     for (int i = 0; i < scene.slices; i++)
-        expect_rest(i);
+        expect_final_slice(i);
     fake_end(&scene.fake);
 }
 
 /* ---- a seed --------------------------------------------------------------------------------- */
 
-/* In shared memory one slice; in windows the bank's, sometimes without floats, and one for each of
- * some workers. */
+/* Makes one slice in shared memory; with windows, one for the bank, sometimes without floats, and
+ * one for each of some workers. */
 static void slices_init(struct dt_async *async, int actor, bool bank_has_floats)
 {
     size_t behind = 0;
@@ -559,7 +566,7 @@ static void weights_init(int slice)
 static void scene_init(uint64_t seed)
 {
     struct dt_rng rng = dt__rng_make(seed, DT_STREAM_TEST, 0, 0);
-    const int workers = 1 + (int)(dt__rng_u64(&rng, 0) % MOST_WORKERS);
+    const int workers = 1 + (int)(dt__rng_u64(&rng, 0) % MAX_WORKERS);
     const bool shared = dt__rng_u64(&rng, 4) % 2 == 0;
     const bool rows = shared && dt__rng_u64(&rng, 7) % 2 == 0;
     const bool bank_has_floats = shared || dt__rng_u64(&rng, 5) % 2 == 0;
@@ -568,7 +575,7 @@ static void scene_init(uint64_t seed)
     scene.slices = shared ? 1 : 1 + (int)(dt__rng_u64(&rng, 1) % (uint64_t)(workers + 1));
     if (scene.slices == 1 && !bank_has_floats) scene.slices = 2;
     struct dt_async_spec spec = {.params = FLOATS * (size_t)(scene.slices - !bank_has_floats) +
-                                           2 * (size_t)(rows ? MOST_ROWS + 5 : 0),
+                                           2 * (size_t)(rows ? MAX_ROWS + 5 : 0),
                                  .update = update,
                                  .update_rows = update_rows,
                                  .row_range = RANGE,
@@ -577,7 +584,7 @@ static void scene_init(uint64_t seed)
     if (spec.staleness < 0) spec.staleness = -1;
     scene.step = 0;
     memset(scene.applied, 0, sizeof scene.applied);
-    memset(scene.told, 0, sizeof scene.told);
+    memset(scene.logged, 0, sizeof scene.logged);
     for (int w = 0; w < workers; w++)
         scene.active[w] = w == 0 || dt__rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
     fake_init(&scene.fake, seed, workers + 1, shared, scene.slices);
@@ -615,13 +622,13 @@ static void scene_free(void)
         dt__arena_free(&scene.end[i].arena);
 }
 
-static void expect_accounts(void)
+static void expect_counts(void)
 {
     for (int w = 0; w < scene.workers; w++) {
         const int sent = (int)scene.end[w + 1].own.sent;
-        if (sent != (int)scene.told[w])
+        if (sent != (int)scene.logged[w])
             fake_fail(&scene.fake, "worker %d sent %d gradients, %d are recorded", w, sent,
-                      (int)scene.told[w]);
+                      (int)scene.logged[w]);
         for (int i = 0; i < scene.slices; i++)
             if (scene.end[0].slice[i].params && sent != (int)scene.applied[i][w])
                 fake_fail(&scene.fake, "slice %d: worker %d sent %d gradients, %d were applied", i,
@@ -630,7 +637,7 @@ static void expect_accounts(void)
     if (scene.step != scene.until && !scene.closes) fake_fail(&scene.fake, "span cut short");
 }
 
-/* After a span all ranks have the newest weights. */
+/* Gives all ranks the newest weights, as after a span. */
 static void share_weights(void)
 {
     for (int i = 0; i <= scene.workers && !scene.end[0].shared; i++)
@@ -661,47 +668,50 @@ static void run_span(uint64_t updates, bool closes)
     for (int w = 0; w < scene.workers; w++)
         fake_start(fake, w + 1, worker_body);
     fake_run(fake);
-    fake_start(fake, 0, rest_body);
+    fake_start(fake, 0, final_body);
     fake_run(fake);
-    if (!fake->failure[0]) expect_accounts();
+    if (!fake->failure[0]) expect_counts();
 }
 
-/* False, with the failure's text in scene.fake.failure, if the seed finds something. */
+/* Returns false if the seed finds a fault; scene.fake.failure is then its text. */
 static bool run_seed(uint64_t seed)
 {
     scene_init(seed);
     for (int span = 0; span < 2 && !scene.fake.failure[0]; span++)
-        run_span(fake_random(&scene.fake, MOST_STEPS / 2), fake_random(&scene.fake, 4) == 0);
+        run_span(fake_random(&scene.fake, MAX_STEPS / 2), fake_random(&scene.fake, 4) == 0);
     scene_free();
     return !scene.fake.failure[0];
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* DTRAIN_SEED: this seed alone. DTRAIN_SEEDS: how many. */
+/* Returns the number in an environment variable. DTRAIN_SEED: run only this seed; DTRAIN_SEEDS:
+ * number of seeds. */
 static uint64_t number_of(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-START_TEST(keeps_every_promise)
+START_TEST(protocol_keeps_its_promises)
 {
-    uint64_t one = number_of("DTRAIN_SEED", 0);
-    uint64_t first = one ? one : 1, last = one ? one : number_of("DTRAIN_SEEDS", 400);
+    uint64_t only_seed = number_of("DTRAIN_SEED", 0);
+    uint64_t first = only_seed ? only_seed : 1,
+             last = only_seed ? only_seed : number_of("DTRAIN_SEEDS", 400);
     fault = NO_FAULT;
     for (uint64_t seed = first; seed <= last; seed++)
         ck_assert_msg(run_seed(seed), "seed %llu: %s", (unsigned long long)seed,
                       scene.fake.failure);
-    /* Here a worker waits for ever if one that has left still counts. */
-    ck_assert_msg(one || run_seed(1222), "seed 1222: %s", scene.fake.failure);
-    /* Nor does a worker wait for longer than the bound wants. */
+    /* With this seed a worker waits forever if a worker that has left still counts. */
+    ck_assert_msg(only_seed || run_seed(1222), "seed 1222: %s", scene.fake.failure);
+    /* A worker must not wait longer than the bound requires. */
     for (int shared = 0; shared < 2 && last - first > 300; shared++)
-        ck_assert_uint_eq(most_gap[shared], MOST_STALENESS);
+        ck_assert_uint_eq(greatest_gap[shared], MAX_STALENESS);
 }
 END_TEST
 
-/* seed: where the search starts, 0 is 1. Few seeds find the rare faults: these start shortly before one. */
+/* seed: first seed of the search; 0 means 1. Few seeds find a rare fault, so its search starts
+ * shortly before one of them. */
 static const struct {
     enum fault fault;
     const char *name;
@@ -709,7 +719,7 @@ static const struct {
 } faults[] = {
     {TORN, "torn gradient", 0},          {EARLY_ACK, "early acknowledgement", 0},
     {LOST_DOORBELL, "lost doorbell", 0}, {EARLY_PUBLISH, "early publish", 0},
-    {LATE_PIN, "late pin", 140},         {DEAF_STOP, "deaf stop", 0},
+    {LATE_PIN, "late pin", 140},         {EARLY_STOP, "early stop", 0},
     {STALE_FLOOR, "stale floor", 5000},  {NO_LOCK, "two at once", 0},
     {EARLY_LEAVE, "early leave", 0},     {UNCOPIED_ROWS, "uncopied rows", 0},
     {UNLOGGED_ROWS, "unlogged rows", 0}, {EARLY_ANSWER, "early answer", 0},
@@ -717,7 +727,7 @@ static const struct {
     {EARLY_END, "early end", 0},
 };
 
-START_TEST(finds_every_fault)
+START_TEST(every_fault_is_found)
 {
     fault = faults[_i].fault;
     const uint64_t first = faults[_i].seed ? faults[_i].seed : 1;
@@ -734,8 +744,8 @@ int main(void)
     Suite *suite = suite_create("slots");
     TCase *cases = tcase_create("scheduler");
     tcase_set_timeout(cases, 100);
-    tcase_add_test(cases, keeps_every_promise);
-    tcase_add_loop_test(cases, finds_every_fault, 0, (int)(sizeof faults / sizeof *faults));
+    tcase_add_test(cases, protocol_keeps_its_promises);
+    tcase_add_loop_test(cases, every_fault_is_found, 0, (int)(sizeof faults / sizeof *faults));
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -5,7 +5,7 @@
 #include "data/source.h"
 #include "data_files.h"
 
-static int allocations_left = -1; /* in front of the one that fails; -1: none does */
+static int allocations_left = -1; /* number of allocations until one fails; -1: none fails */
 
 static bool fails(void)
 {
@@ -19,7 +19,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
     return fails() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-/* Any text may be the one that needs more memory. */
+/* Fails as if the text needed more memory. */
 dt_status __real_dt__text_append(struct dt_text *text, const void *bytes, size_t length);
 dt_status __wrap_dt__text_append(struct dt_text *text, const void *bytes, size_t length);
 dt_status __wrap_dt__text_append(struct dt_text *text, const void *bytes, size_t length)
@@ -36,9 +36,9 @@ static void put_rows(const char *path, int first, int rows)
     fclose(out);
 }
 
-/* Globs are sorted bytewise, lists stay in order, and a file's own name wins over the glob it
- * is. */
-START_TEST(files_come_in_order)
+/* Globs are sorted bytewise and lists keep their order; a file whose name is a glob is taken by its
+ * name. */
+START_TEST(files_are_in_order)
 {
     const float x[] = {3, 2, 1, 0, 4};
     put_text("b10.csv", "1,0\n"), put_text("B.csv", "3,0\n"), put_text("b9.csv", "0,0\n");
@@ -51,7 +51,7 @@ START_TEST(files_come_in_order)
     EXPECT_FAIL(try_survey(), DT_EIO, "nowhere.csv: No such file or directory");
     set("data.train=/tmp");
     EXPECT_FAIL(try_survey(), DT_EIO, "/tmp: not a plain file");
-    ck_assert_int_eq(mkfifo("pipe.csv", 0600), 0); /* it has no writer */
+    ck_assert_int_eq(mkfifo("pipe.csv", 0600), 0); /* no process writes to it */
     set("data.train=pipe.csv"), set("data.format=hdf5");
     EXPECT_FAIL(try_survey(), DT_EIO, "pipe.csv: a pipe: expected a file");
     set("data.format=auto");
@@ -65,7 +65,7 @@ START_TEST(files_come_in_order)
 }
 END_TEST
 
-/* Would catch weights that are not used, or another target than the one that is named. */
+/* Would catch weights that are silently not used, or a target other than the named one. */
 START_TEST(keys_of_another_format_are_refused)
 {
     static const struct {
@@ -96,7 +96,7 @@ START_TEST(keys_of_another_format_are_refused)
         set(rows[i].initial);
         EXPECT_OK(try_survey());
     }
-    /* A run's config.ini has all keys; held-out files may be CSV. */
+    /* config.ini of a run lists all keys; held-out files may have another format. */
     EXPECT_OK(dt_config_print(&config, &text));
     EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
     dt_free(text);
@@ -108,14 +108,14 @@ START_TEST(keys_of_another_format_are_refused)
 }
 END_TEST
 
-/* Training and held-out rows are disjoint, together all, and follow the seed. */
+/* Training and held-out rows are disjoint, are all rows together, and depend on the seed. */
 START_TEST(parts_are_disjoint)
 {
     static int seen[3000];
     memset(seen, 0, sizeof seen);
     put_rows("a.csv", 0, 1000), put_rows("b.csv", 1000, 2000);
     set("data.train=?.csv"), set("data.eval_fraction=0.1");
-    struct dt_source *train = survey(), *eval, *other;
+    struct dt_source *train = survey(), *eval, *second;
     EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(train), &eval));
     ck_assert_uint_eq(dt__source_rows(eval), 300);
     ck_assert_uint_eq(dt__source_rows(train), 2700);
@@ -124,21 +124,21 @@ START_TEST(parts_are_disjoint)
         struct dt_batch batch = read_row(tables[r >= 2700], r >= 2700 ? r - 2700 : r);
         ck_assert_int_eq(seen[(int)batch.x[0]]++, 0);
     }
-    EXPECT_OK(dt__source_side(train, DT__HELD_OUT, &other));
-    ck_assert_uint_eq(dt__source_rows(other), 300);
-    struct dt_table *again = open_table(other);
+    EXPECT_OK(dt__source_side(train, DT__HELD_OUT, &second));
+    ck_assert_uint_eq(dt__source_rows(second), 300);
+    struct dt_table *again = open_table(second);
     for (uint64_t r = 0; r < 300; r++)
         ck_assert_float_eq(read_row(again, r).x[0], read_row(tables[1], r).x[0]);
-    dt__table_destroy(again), dt__source_destroy(other);
+    dt__table_destroy(again), dt__source_destroy(second);
     set("run.seed=2");
-    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(train), &other));
-    struct dt_table *table = open_table(other);
+    EXPECT_OK(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(train), &second));
+    struct dt_table *table = open_table(second);
     int same = 0;
     for (uint64_t r = 0; r < 300; r++)
         same += read_row(table, r).x[0] == read_row(tables[1], r).x[0];
     ck_assert_int_lt(same, 30);
     dt__table_destroy(table), dt__table_destroy(tables[0]), dt__table_destroy(tables[1]);
-    dt__source_destroy(train), dt__source_destroy(eval), dt__source_destroy(other);
+    dt__source_destroy(train), dt__source_destroy(eval), dt__source_destroy(second);
     set("data.eval=a.csv");
     EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     set("data.eval="), set("data.eval_fraction=0.00001");
@@ -146,9 +146,9 @@ START_TEST(parts_are_disjoint)
 }
 END_TEST
 
-/* Mean and deviation are those of the training rows alone, scaled; a constant column is left
- * whole. */
-START_TEST(statistics_are_of_training_rows)
+/* Mean and deviation are those of the scaled training rows only; a constant column is not
+ * divided. */
+START_TEST(statistics_are_those_of_training_rows)
 {
     put_rows("a.csv", 0, 3000);
     set("data.train=a.csv"), set("data.eval_fraction=0.3"), set("data.scale=0.3");
@@ -178,8 +178,9 @@ START_TEST(statistics_are_of_training_rows)
 }
 END_TEST
 
-/* Rows of four features: even, nearly always 0, 0 or 1, constant; one in five lacks the first if gaps are wanted. Row
- * 77 has misprints, if any: in the first two, or in the constant one as well. */
+/* Makes rows of four features: uniform, nearly always 0, mostly 0 and sometimes 1, constant. With
+ * `gaps` one row in five lacks the first. Row 77 has `misprint` in the first two, unless it is
+ * NULL. */
 static struct dt_source *survey_with(const char *normalize, int rows, const char *misprint,
                                      bool gaps)
 {
@@ -202,11 +203,11 @@ static struct dt_source *survey_with(const char *normalize, int rows, const char
     return survey();
 }
 
-/* Without outliers, robust statistics equal the plain ones to the bit. A misprint of any size, in
- * sampled rows or not, in a column with gaps, changes them little, and not at all in a column that
- * is nearly always 0; it counts as 5 deviations, or data.clip. Would catch statistics that are
+/* Without outliers, robust statistics equal the plain ones to the bit. A misprint of any size, in a
+ * sampled row or not, in a column with gaps, changes them little, and not at all in a column that
+ * is nearly always 0; its value becomes 5 deviations, or data.clip. Would catch statistics that are
  * clipped but not robust, and limits that exclude rare values. */
-START_TEST(robust_statistics_stay_where_they_are)
+START_TEST(robust_statistics_resist_outliers)
 {
     static const struct {
         int rows;
@@ -244,7 +245,8 @@ START_TEST(robust_statistics_stay_where_they_are)
 }
 END_TEST
 
-/* The same of rows in memory and of bytes, with data.scale; a handful of rows has statistics too. */
+/* The same for rows in memory and for columns of bytes, with data.scale; three rows have statistics
+ * too. */
 START_TEST(robust_statistics_of_arrays_and_bytes)
 {
     static float x[600][2];
@@ -284,8 +286,9 @@ START_TEST(robust_statistics_of_arrays_and_bytes)
 }
 END_TEST
 
-/* Units of targets: learned from the training rows alone, by their weights; a constant target has deviation 1;
- * `auto` leaves targets near 1 as they are; a field's points share one mean and deviation. */
+/* The units of targets come from the training rows only, by their weights. A constant target has
+ * the deviation 1; `auto` does not change targets near 1; the points of a field share one mean and
+ * deviation. */
 START_TEST(targets_have_units)
 {
     FILE *out = fopen("a.csv", "w");
@@ -294,7 +297,7 @@ START_TEST(targets_have_units)
         fprintf(out, "%d,%d,%d\n", i, i % 2, i % 2 ? 1000 + i % 5 : -77777);
     fclose(out);
     set("data.train=a.csv"), set("data.label=y"), set("data.weight=w"), set("model.task=regress");
-    struct dt_source *source = survey(), *held;
+    struct dt_source *source = survey(), *in_memory;
     ck_assert_float_eq_tol(dt__source_schema(source)->target_mean[0], 1002, 1e-3f);
     ck_assert_float_eq_tol(dt__source_schema(source)->target_std[0], sqrtf(2), 1e-5f);
     dt__source_destroy(source);
@@ -305,10 +308,10 @@ START_TEST(targets_have_units)
     for (uint64_t r = 0; r < 200; r++)
         sum += (double)read_row(table, r).target[0];
     ck_assert_double_eq_tol((double)dt__source_schema(source)->target_mean[0], sum / 200, 1e-2);
-    EXPECT_OK(dt__source_side(source, DT__HELD_OUT, &held));
-    ck_assert_float_eq(dt__source_schema(held)->target_std[0],
+    EXPECT_OK(dt__source_side(source, DT__HELD_OUT, &in_memory));
+    ck_assert_float_eq(dt__source_schema(in_memory)->target_std[0],
                        dt__source_schema(source)->target_std[0]);
-    dt__table_destroy(table), dt__source_destroy(source), dt__source_destroy(held);
+    dt__table_destroy(table), dt__source_destroy(source), dt__source_destroy(in_memory);
     set("data.normalize_target=no");
     source = survey();
     ck_assert_ptr_null(dt__source_schema(source)->target_mean);
@@ -336,8 +339,8 @@ START_TEST(targets_have_units)
 }
 END_TEST
 
-/* A resume notices other values in memory, up to the last one. */
-START_TEST(values_in_memory_count)
+/* A resume notices a changed value in memory, even the last one. */
+START_TEST(the_checksum_depends_on_values_in_memory)
 {
     static float x[8] = {0}, y[8] = {1, 5, 1, 6, 1, 7, 1, 8}, weight[4] = {1, 1, 1, 1};
     const struct dt_arrays weighted = {
@@ -356,8 +359,8 @@ START_TEST(values_in_memory_count)
 }
 END_TEST
 
-/* A packed survey reads the same rows elsewhere; cut short anywhere it is refused. */
-START_TEST(pack_is_whole)
+/* A packed survey reads the same rows elsewhere, and is refused if it is cut anywhere. */
+START_TEST(a_packed_survey_is_complete)
 {
     put_text("a.csv", "p,q,skip,y\n1,2.5,x,no\n3,4,y,\"a, b\"\n5,6,z,no\n");
     set("data.train=a.csv"), set("data.ignore=skip"), set("data.eval_fraction=0.34");
@@ -377,7 +380,7 @@ START_TEST(pack_is_whole)
     dt__table_destroy(b);
     for (size_t cut = 0; cut < length; cut++)
         EXPECT_FAIL(dt__source_unpack(bytes, cut, &far), DT_EBUG, "too short");
-    /* If the file of typed rows is not visible, it is copied. */
+    /* A host that cannot see the file of typed rows gets a copy of it. */
     const struct dt_place place = dt__source_place(copy);
     float x[2][2];
     for (uint64_t r = 0; r < 2; r++)
@@ -387,7 +390,7 @@ START_TEST(pack_is_whole)
     EXPECT_OK(dt__source_unpack(bytes, length, &far));
     ck_assert(dt__source_is_here(copy) && !dt__source_is_here(far));
     EXPECT_FAIL(dt__table_create(&config, far, 0, 2, &a), DT_EBUG, "not on this host");
-    setenv("TMPDIR", "/nowhere", 1); /* no place for the copy */
+    setenv("TMPDIR", "/nowhere", 1); /* no directory for the copy */
     EXPECT_FAIL(dt__source_copy_in(far, (unsigned char[16]){0}, 16), DT_EIO,
                 "/nowhere: cannot make a temporary file");
     unsetenv("TMPDIR");
@@ -408,7 +411,8 @@ START_TEST(pack_is_whole)
 }
 END_TEST
 
-/* Arrays give the rows that a file of the same numbers gives, to the same order and statistics. */
+/* Arrays give the same rows, in the same order, and the same statistics as a file of the same
+ * numbers. */
 START_TEST(arrays_are_a_source)
 {
     static float x[300];
@@ -424,35 +428,35 @@ START_TEST(arrays_are_a_source)
     set("data.train=a.csv"), set("data.normalize=standard"), set("data.eval_fraction=0.2");
     set("data.encode=normal");
     struct dt_arrays arrays = {.rows = 100, .features = 3, .x = x, .label = label};
-    struct dt_source *file = survey(), *memory, *held;
+    struct dt_source *file = survey(), *memory, *in_memory;
     EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &memory));
     ck_assert_uint_eq(dt__source_rows(memory), 80);
     ck_assert_int_eq(dt__source_schema(memory)->classes, 3);
     ck_assert_int_eq(dt__source_schema(memory)->encoded, 3);
     struct dt_table *a = open_table(file), *b = open_table(memory);
     for (uint64_t r = 0; r < 80; r++) {
-        ck_assert_int_eq(read_row(a, r).ndense, 6); /* and z of each */
+        ck_assert_int_eq(read_row(a, r).ndense, 6); /* and z of each feature */
         ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 6 * sizeof *x);
         ck_assert_int_eq(read_row(a, r).label[0], read_row(b, r).label[0]);
     }
     dt__table_destroy(a), dt__table_destroy(b);
-    EXPECT_OK(dt__source_side(memory, DT__HELD_OUT, &held));
-    ck_assert_uint_eq(dt__source_rows(held), 20);
-    dt__source_destroy(held);
-    EXPECT_OK(dt__source_from_arrays(&config, &arrays, dt__source_schema(file), &held));
-    ck_assert_uint_eq(dt__source_rows(held), 100);
-    dt__source_destroy(held);
+    EXPECT_OK(dt__source_side(memory, DT__HELD_OUT, &in_memory));
+    ck_assert_uint_eq(dt__source_rows(in_memory), 20);
+    dt__source_destroy(in_memory);
+    EXPECT_OK(dt__source_from_arrays(&config, &arrays, dt__source_schema(file), &in_memory));
+    ck_assert_uint_eq(dt__source_rows(in_memory), 100);
+    dt__source_destroy(in_memory);
     label[7] = 9;
-    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, dt__source_schema(file), &held),
+    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, dt__source_schema(file), &in_memory),
                 DT_EFORMAT, "rows in memory: row 7: label 9 is out of range");
     arrays.label = NULL;
-    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, NULL, &held), DT_EMISMATCH,
+    EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, NULL, &in_memory), DT_EMISMATCH,
                 "needs labels");
     dt__source_destroy(file), dt__source_destroy(memory);
 }
 END_TEST
 
-/* Evaluation data is held to what training data is: targets that the loss takes, labels that are
+/* Evaluation data is checked like training data: targets must suit the loss, labels must be
  * classes. */
 START_TEST(evaluation_is_checked)
 {
@@ -482,16 +486,16 @@ START_TEST(evaluation_is_checked)
 }
 END_TEST
 
-/* Logged lines about deviations, or another encoding. */
-static char said[200];
+/* The last logged line about a deviation or an encoding. */
+static char logged[200];
 
-static void catch_deviations(void *arg, enum dt_log_level level, const char *line)
+static void catch_deviation(void *arg, enum dt_log_level level, const char *line)
 {
     (void)arg, (void)level;
-    if (strstr(line, "its deviation")) snprintf(said, sizeof said, "%s", line);
+    if (strstr(line, "its deviation")) snprintf(logged, sizeof logged, "%s", line);
 }
 
-/* A deviation whose inverse is not a normal float scales nothing, and gives a warning. */
+/* A deviation whose inverse is not a normal float scales nothing and gives a warning. */
 START_TEST(deviations_may_be_beyond_floats)
 {
     static const char *const deviations[] = {"1e-40", "3e38"};
@@ -499,12 +503,12 @@ START_TEST(deviations_may_be_beyond_floats)
     snprintf(text, sizeof text, "p,q,y\n%s,1,0\n-%s,3,1\n", deviations[_i], deviations[_i]);
     put_text("a.csv", text);
     set("data.train=a.csv"), set("data.normalize=standard");
-    dt_log_set_sink(catch_deviations, NULL);
+    dt_log_set_sink(catch_deviation, NULL);
     struct dt_source *source = survey();
     dt_log_set_sink(NULL, NULL);
     ck_assert_float_eq(dt__source_schema(source)->inv_std[0], 1);
     ck_assert_float_eq(dt__source_schema(source)->inv_std[1], 1);
-    ck_assert_msg(strstr(said, "feature 0 (p): its deviation, "), "said is '%s'", said);
+    ck_assert_msg(strstr(logged, "feature 0 (p): its deviation, "), "said is '%s'", logged);
     dt__source_destroy(source);
 }
 END_TEST
@@ -512,11 +516,11 @@ END_TEST
 static void catch_encoding(void *arg, enum dt_log_level level, const char *line)
 {
     (void)arg, (void)level;
-    if (strstr(line, "is not UTF-8")) snprintf(said, sizeof said, "%s", line);
+    if (strstr(line, "is not UTF-8")) snprintf(logged, sizeof logged, "%s", line);
 }
 
-/* Names of columns and of classes, and texts, the last ones too. */
-START_TEST(another_encoding_is_told)
+/* Names of columns, names of classes and texts are checked, including the last one of each. */
+START_TEST(other_encodings_give_a_warning)
 {
     static const char *const texts[] = {
         "gr\374n,b,y\n1,2,0\n3,4,1\n",   "a,gr\374n,y\n1,2,0\n3,4,1\n",
@@ -528,11 +532,11 @@ START_TEST(another_encoding_is_told)
     dt_log_set_sink(catch_encoding, NULL);
     EXPECT_OK(try_survey());
     dt_log_set_sink(NULL, NULL);
-    ck_assert_msg(strstr(said, "gr\374n' is not UTF-8"), "said is '%s'", said);
+    ck_assert_msg(strstr(logged, "gr\374n' is not UTF-8"), "said is '%s'", logged);
 }
 END_TEST
 
-/* A checkpoint lists NAME=text: each fits where both do not. */
+/* A checkpoint stores NAME=text: a long name or a long text fits, but not both together. */
 START_TEST(names_and_texts_fit_a_checkpoint)
 {
     enum { LENGTH = 40000 };
@@ -553,8 +557,8 @@ START_TEST(names_and_texts_fit_a_checkpoint)
 }
 END_TEST
 
-/* Memory that runs out at any allocation of pack, unpack or the held-out part is an error with a
- * message, and what was made before is freed. */
+/* If any allocation fails while the held-out part is made, there is an error with a message, and
+ * what was allocated before is freed. */
 START_TEST(memory_may_run_out)
 {
     put_text("a.csv", "p,q,kind,y\n1,2.5,x,no\n3,4,y,\"a, b\"\n5,6,z,no\n");
@@ -566,7 +570,7 @@ START_TEST(memory_may_run_out)
     for (;; tries++) {
         allocations_left = tries;
         status = dt__source_side(source, DT__HELD_OUT, &copy);
-        if (!status && allocations_left >= 0) break; /* there are fewer */
+        if (!status && allocations_left >= 0) break; /* the call needs no further allocation */
         EXPECT_FAIL(status, DT_EMEMORY, "memory");
     }
     allocations_left = -1;
@@ -576,18 +580,19 @@ START_TEST(memory_may_run_out)
 }
 END_TEST
 
-/* Rows of numbers alone. */
+/* Compares the rows of two sources that have only numbers. */
 static void expect_same_rows(const struct dt_source *a, const struct dt_source *b)
 {
-    struct dt_table *one = open_table(a), *other = open_table(b);
+    struct dt_table *first_table = open_table(a), *second = open_table(b);
     const size_t features = (size_t)dt__source_schema(a)->features;
     ck_assert_uint_eq(dt__source_rows(a), dt__source_rows(b));
     for (uint64_t r = 0; r < dt__source_rows(a); r++)
-        ck_assert_mem_eq(read_row(one, r).x, read_row(other, r).x, features * sizeof(float));
-    dt__table_destroy(one), dt__table_destroy(other);
+        ck_assert_mem_eq(read_row(first_table, r).x, read_row(second, r).x,
+                         features * sizeof(float));
+    dt__table_destroy(first_table), dt__table_destroy(second);
 }
 
-/* The same of a survey: of numbers, of categories and dates with gaps, of two files of LIBSVM. */
+/* The same for a survey of numbers, of categories and dates with gaps, and of two LIBSVM files. */
 START_TEST(memory_may_run_out_in_a_survey)
 {
     static const char *const trains[] = {"data.train=a.csv", "data.train=b.csv",
@@ -611,7 +616,7 @@ START_TEST(memory_may_run_out_in_a_survey)
         allocations_left = -1;
         if (status) EXPECT_FAIL(status, DT_EMEMORY, "memory");
         ck_assert(!status || reached);
-        /* A failing warning must not lose anything. */
+        /* A warning that cannot be made must not lose anything. */
         if (!status) ck_assert_uint_eq(dt__source_crc(source), dt__source_crc(known));
         if (!status) ck_assert_uint_eq(dt__source_crc(again), dt__source_crc(known));
         if (!status && _i < 2) expect_same_rows(again, known);
@@ -621,7 +626,7 @@ START_TEST(memory_may_run_out_in_a_survey)
 }
 END_TEST
 
-/* Bytes and floats are normalised with their own column's numbers, in the loader's rows as well. */
+/* Bytes and floats are normalised with the statistics of their column, in the loader too. */
 START_TEST(each_column_has_its_own_statistics)
 {
     put_text("a.csv", _i ? "0.5,90,7,0\n1.5,110,9,1\n" : "0,90,7,0\n2,110,9,1\n");
@@ -644,8 +649,8 @@ START_TEST(each_column_has_its_own_statistics)
 }
 END_TEST
 
-/* The checksum sees other names, rows and schemas, not the directory. */
-START_TEST(crc_knows_the_data)
+/* The checksum depends on names, rows and schema, but not on the directory. */
+START_TEST(the_checksum_depends_on_the_data)
 {
     uint32_t crc[4];
     set("data.normalize=none");
@@ -661,43 +666,44 @@ START_TEST(crc_knows_the_data)
         crc[i] = dt__source_crc(source);
         dt__source_destroy(source);
     }
-    ck_assert_uint_eq(crc[0], 0xea12aa7u); /* as checkpoints have it */
+    ck_assert_uint_eq(crc[0], 0xea12aa7u); /* as in existing checkpoints */
     ck_assert_uint_eq(crc[0], crc[1]);
     ck_assert_uint_ne(crc[0], crc[2]);
     ck_assert_uint_ne(crc[0], crc[3]);
 }
 END_TEST
 
-/* A table that does not fit in memory reads what one that does reads. */
-START_TEST(tables_are_the_same)
+/* A table that does not fit in memory gives the same rows as one that fits. */
+START_TEST(streamed_tables_have_the_same_rows)
 {
     put_rows("a.csv", 0, 60000); /* 0.9 MiB */
     set("data.train=a.csv");
     struct dt_source *source = survey();
-    struct dt_table *held, *streamed;
-    EXPECT_OK(dt__table_create(&config, source, 5, 60000, &held));
+    struct dt_table *in_memory, *streamed;
+    EXPECT_OK(dt__table_create(&config, source, 5, 60000, &in_memory));
     set("data.memory_mb=1");
     EXPECT_OK(dt__table_create(&config, source, 5, 60000, &streamed));
     for (uint64_t at = 5; at < 60000; at += DT_EVAL_CHUNK) {
         int count = 60000 - at < DT_EVAL_CHUNK ? (int)(60000 - at) : DT_EVAL_CHUNK;
         struct dt_batch a, b;
-        EXPECT_OK(dt__table_read(held, at, count, &a));
+        EXPECT_OK(dt__table_read(in_memory, at, count, &a));
         EXPECT_OK(dt__table_read(streamed, at, count, &b));
         ck_assert_float_eq(a.x[0], (float)at);
         ck_assert_mem_eq(a.x, b.x, (size_t)count * 3 * sizeof *a.x);
         ck_assert_mem_eq(a.label, b.label, (size_t)count * sizeof *a.label);
     }
     struct dt_batch batch;
-    EXPECT_FAIL(dt__table_read(held, 4, 1, &batch), DT_EBUG, "no such rows");
-    EXPECT_FAIL(dt__table_read(held, 59999, 2, &batch), DT_EBUG, "no such rows");
-    dt__table_destroy(held), dt__table_destroy(streamed);
+    EXPECT_FAIL(dt__table_read(in_memory, 4, 1, &batch), DT_EBUG, "no such rows");
+    EXPECT_FAIL(dt__table_read(in_memory, 59999, 2, &batch), DT_EBUG, "no such rows");
+    dt__table_destroy(in_memory), dt__table_destroy(streamed);
     dt__source_destroy(source);
 }
 END_TEST
 
-/* Rows take the same bytes in a start and in its resume, since their order depends on it. A column
- * whose first cells are gaps becomes one of texts or of numbers only later. */
-START_TEST(gaps_in_front_are_what_the_column_is)
+/* A start and its resume must store rows in the same bytes, since the order of rows depends on
+ * that. If a column's first cells are missing, only a later cell shows whether it has texts or
+ * numbers. */
+START_TEST(leading_gaps_do_not_decide_the_kind)
 {
     static const struct {
         const char *rows;
@@ -717,9 +723,10 @@ START_TEST(gaps_in_front_are_what_the_column_is)
 }
 END_TEST
 
-/* Targets alone: those of the training rows, in order, with weights of rows and classes whose mean is 1. Would catch rows
- * that are held out, a weight of another row, and one of a row alone. */
-START_TEST(targets_come_without_inputs)
+/* dt__source_targets gives the targets of the training rows, in order, with the weights of rows and
+ * classes, whose mean is 1. Would catch held-out rows, the weight of another row, and weights
+ * without the class's part. */
+START_TEST(targets_are_read_without_inputs)
 {
     struct dt_batch targets;
     put_text("a.csv", "a,w,y\n1,1,no\n2,3,yes\n3,1,no\n4,3,no\n");
@@ -751,13 +758,13 @@ START_TEST(targets_come_without_inputs)
 }
 END_TEST
 
-DATA_SUITE("source", {targets_come_without_inputs, 1}, {robust_statistics_stay_where_they_are, 4},
+DATA_SUITE("source", {targets_are_read_without_inputs, 1}, {robust_statistics_resist_outliers, 4},
            {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1},
-           {values_in_memory_count, 1}, {files_come_in_order, 1},
+           {the_checksum_depends_on_values_in_memory, 1}, {files_are_in_order, 1},
            {keys_of_another_format_are_refused, 1}, {parts_are_disjoint, 1},
-           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
-           {memory_may_run_out_in_a_survey, 3}, {arrays_are_a_source, 2},
+           {statistics_are_those_of_training_rows, 1}, {a_packed_survey_is_complete, 1},
+           {memory_may_run_out, 1}, {memory_may_run_out_in_a_survey, 3}, {arrays_are_a_source, 2},
            {evaluation_is_checked, 1}, {deviations_may_be_beyond_floats, 2},
-           {another_encoding_is_told, 8}, {names_and_texts_fit_a_checkpoint, 1},
-           {gaps_in_front_are_what_the_column_is, 3}, {each_column_has_its_own_statistics, 2},
-           {crc_knows_the_data, 1}, {tables_are_the_same, 1})
+           {other_encodings_give_a_warning, 8}, {names_and_texts_fit_a_checkpoint, 1},
+           {leading_gaps_do_not_decide_the_kind, 3}, {each_column_has_its_own_statistics, 2},
+           {the_checksum_depends_on_the_data, 1}, {streamed_tables_have_the_same_rows, 1})

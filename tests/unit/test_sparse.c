@@ -1,5 +1,5 @@
-/* Sparse rows: from the file to the batch, in memory and streamed, and through the first layer, whose
- * products are those of the same rows written out. */
+/* Sparse rows: from the file to the batch, in memory and streamed, and through the first layer,
+ * whose products equal those of the same rows written out. */
 #include "data/source.h"
 #include "text/text.h"
 #include "data_files.h"
@@ -10,7 +10,8 @@
 
 enum { ROWS = 9, NIN = 40, DENSE = 3, NOUT = 5 };
 
-/* The same rows twice: x whole, and its first columns with entries for the others. */
+/* The same rows in two forms: x with all columns, and x of the first columns with entries for the
+ * others. */
 static float whole_x[ROWS * NIN], dense_x[ROWS * NIN], value[ROWS * NIN];
 static uint64_t offsets[ROWS + 1];
 static uint32_t index_of[ROWS * NIN];
@@ -22,12 +23,12 @@ static void make_rows(int dense, bool ones)
     uint64_t draws = 0, count = 0;
     for (int r = 0; r < ROWS; r++) {
         for (int f = 0; f < NIN; f++) {
-            bool there = f < dense || dt__rng_u64(&rng, draws++) % 7 == 0;
-            float x = there ? (float)(dt__rng_u64(&rng, draws++) % 100) / 50 - 1 : 0;
-            if (there && f >= dense && ones) x = 1;
+            bool present = f < dense || dt__rng_u64(&rng, draws++) % 7 == 0;
+            float x = present ? (float)(dt__rng_u64(&rng, draws++) % 100) / 50 - 1 : 0;
+            if (present && f >= dense && ones) x = 1;
             whole_x[r * NIN + f] = x;
             if (f < dense) dense_x[r * dense + f] = x;
-            if (f < dense || !there) continue;
+            if (f < dense || !present) continue;
             index_of[count] = (uint32_t)f;
             value[count++] = x;
         }
@@ -36,9 +37,9 @@ static void make_rows(int dense, bool ones)
     }
 }
 
-/* Would catch an entry that goes to another input's weights, a dense part that is dropped, and slices
- * that do not add up. With all ones there are no values. */
-START_TEST(products_are_those_of_dense_rows)
+/* Would catch an entry that gets another input's weights, a dense part that is dropped, and parts
+ * of a batch that do not add up. `ones`: entries are 1 and have no values. */
+START_TEST(products_equal_those_of_dense_rows)
 {
     static const struct {
         int dense;
@@ -90,10 +91,10 @@ START_TEST(products_are_those_of_dense_rows)
 }
 END_TEST
 
-/* Would catch a touched row that is missing, comes twice or has another bit than in a whole gradient, alone
- * and where rows of a second slice come between those of the first; and rows of dense inputs, which are
- * always there. The lists begin with what an earlier gradient left. */
-START_TEST(touched_rows_are_those_of_a_whole_gradient)
+/* Would catch a touched row that is missing, occurs twice or has other bits than in the whole
+ * gradient, for a batch at once and in two parts; and dense inputs, whose rows are always touched.
+ * The lists start with rows of an earlier gradient. */
+START_TEST(touched_rows_equal_those_of_a_whole_gradient)
 {
     const int dense = _i ? DENSE : 0;
     struct dt_model_desc desc = desc_of("dense 6 tanh", NIN, NOUT, DT_TASK_CLASSIFY);
@@ -120,9 +121,9 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
                                  .label = label};
         struct dt_batch rest = first;
         rest.rows = ROWS - cut, rest.x += cut * dense, rest.offsets += cut, rest.label += cut;
-        for (int way = 0; way < 2; way++) {
-            const struct dt_slot out = {.grad = way ? grad : whole,
-                                        .touched = way ? &touched : NULL};
+        for (int lists = 0; lists < 2; lists++) {
+            const struct dt_slot out = {.grad = lists ? grad : whole,
+                                        .touched = lists ? &touched : NULL};
             EXPECT_OK(dt__network_gradient(network, params, &first, NULL, false, out, &loss, NULL));
             if (!cut) continue;
             EXPECT_OK(dt__network_gradient(network, params, &rest, NULL, true, out, &loss, NULL));
@@ -130,17 +131,17 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
         const float zeros[6] = {0};
         uint32_t at = 0;
         for (uint32_t i = 0; i < NIN; i++) {
-            bool there = at < listed && row[at] == i;
-            ck_assert(there || i >= (uint32_t)dense);
+            bool present = at < listed && row[at] == i;
+            ck_assert(present || i >= (uint32_t)dense);
             ck_assert_mem_eq(whole + weight->offset + i * width,
-                             there ? grad + weight->offset + at * width : zeros,
+                             present ? grad + weight->offset + at * width : zeros,
                              width * sizeof(float));
-            at += there;
+            at += present;
         }
         ck_assert_uint_eq(at, listed);
         ck_assert_uint_lt(listed, NIN);
-        size_t behind = weight->offset + weight->count;
-        ck_assert_mem_eq(whole + behind, grad + behind, (count - behind) * sizeof *grad);
+        size_t end = weight->offset + weight->count;
+        ck_assert_mem_eq(whole + end, grad + end, (count - end) * sizeof *grad);
     }
     struct dt_batch none = {.rows = 0};
     const struct dt_slot slot = {.grad = grad, .touched = &touched};
@@ -151,11 +152,12 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
 }
 END_TEST
 
-/* ---- embedding ------------------------------------------------------------------------------- */
+/* ---- embedding ------------------------------------------------------------------------------ */
 
 enum { COLUMNS = 4, WIDTH = 5, TABLE = NIN - DENSE, EMBEDDED = DENSE + COLUMNS * WIDTH };
 
-/* One category a column, anywhere in the table, as with hashing: a row may have one twice. */
+/* Makes one category per column, anywhere in the table as with hashing: a row may have one
+ * twice. */
 static struct dt_batch make_categories(int dense)
 {
     struct dt_rng rng = dt__rng_make(8, DT_STREAM_TEST, 0, 0);
@@ -177,8 +179,8 @@ static struct dt_batch make_categories(int dense)
                              .label = label};
 }
 
-/* Writes the outputs and the gradients by the inputs of a dense network, whose inputs are the
- * looked-up vectors: the latter are in the gradient of factors before it, row by row. */
+/* Writes outputs and gradients by a dense network on the looked-up vectors. The gradients by its
+ * inputs are in those of a layer of factors (scale) before it, so it runs one row at a time. */
 static void write_out(const struct dt_batch *batch, const float *table, const float *rest,
                       float *logits, float *table_grad)
 {
@@ -212,9 +214,9 @@ static void write_out(const struct dt_batch *batch, const float *table, const fl
     dt__network_destroy(network), dt__model_destroy(model);
 }
 
-/* Would catch a vector of another category or at another column's place, and one that occurs twice in a row
- * and counts once. */
-START_TEST(embeddings_are_the_vectors_written_out)
+/* Would catch a vector of another category or column, and a vector that occurs twice in a row but
+ * counts once. */
+START_TEST(embeddings_equal_vectors_written_out)
 {
     struct dt_model_desc desc = desc_of("embedding 5, dense 6 tanh", NIN, NOUT, DT_TASK_CLASSIFY);
     struct dt_model *model;
@@ -241,9 +243,9 @@ START_TEST(embeddings_are_the_vectors_written_out)
 }
 END_TEST
 
-/* Gradients of both paths against finite differences; those of touched rows are the whole one's, alone and
- * over two slices; rows of the dense inputs belong to the linear path alone. */
-START_TEST(wide_and_deep_gradients_are_slopes)
+/* Compares gradients of both paths with finite differences; those of touched rows equal the whole
+ * gradient's, for a batch in two parts. Rows of dense inputs exist only in the linear path. */
+START_TEST(wide_and_deep_gradients_agree_with_differences)
 {
     const int dense = _i ? DENSE : 0;
     struct dt_model_desc desc =
@@ -262,14 +264,14 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
                                    (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t i = 0; i < count; i += 3) {
-        const float kept = params[i], h = 4e-3f;
-        params[i] = kept + h;
+        const float saved = params[i], h = 4e-3f;
+        params[i] = saved + h;
         EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
                                        (struct dt_slot){.grad = touched_grad}, &up, NULL));
-        params[i] = kept - h;
+        params[i] = saved - h;
         EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
                                        (struct dt_slot){.grad = touched_grad}, &down, NULL));
-        params[i] = kept;
+        params[i] = saved;
         ck_assert_double_eq_tol((up - down) / (2 * (double)h), (double)grad[i], 3e-3);
     }
     uint32_t row[2][NIN], listed[2] = {0};
@@ -287,7 +289,7 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     for (size_t t = 0; t < 2; t++) {
         const struct dt_tensor *tensor = dt__model_row_sparse_tensor(model, t);
         const size_t width = tensor->shape[1];
-        ck_assert_uint_eq(listed[t], 10 + (t ? (uint32_t)dense : 0)); /* of 11 */
+        ck_assert_uint_eq(listed[t], 10 + (t ? (uint32_t)dense : 0)); /* of 11 categories */
         for (size_t i = 0; i < listed[t]; i++)
             ck_assert_mem_eq(grad + tensor->offset + row[t][i] * width,
                              touched_grad + tensor->offset + i * width, width * sizeof *grad);
@@ -297,7 +299,7 @@ START_TEST(wide_and_deep_gradients_are_slopes)
 }
 END_TEST
 
-/* A row that lacks a category, and rows without any. */
+/* A row that lacks a category, and rows without any, are errors. */
 START_TEST(rows_that_do_not_fit_an_embedding_are_refused)
 {
     struct dt_model_desc desc = desc_of("embedding 5", NIN, NOUT, DT_TASK_CLASSIFY);
@@ -321,8 +323,8 @@ START_TEST(rows_that_do_not_fit_an_embedding_are_refused)
 }
 END_TEST
 
-/* Would catch a digit that a pass of the sort leaves out, and one that is not stable. */
-START_TEST(entries_come_by_input_and_row)
+/* Would catch a pass of the sort that skips a digit, and one that is not stable. */
+START_TEST(entries_are_sorted_by_input_and_row)
 {
     static const size_t inputs[] = {2, 40, 2048, 2049, 70000, 1 << 24, (size_t)INT32_MAX};
     enum { ENTRIES = 500, BATCH = 50 };
@@ -345,7 +347,7 @@ START_TEST(entries_come_by_input_and_row)
 }
 END_TEST
 
-/* ---- from the file to the batch --------------------------------------------------------------- */
+/* ---- from the file to the batch ------------------------------------------------------------- */
 
 enum { FILE_ROWS = 30000, FEATURES = 3000, SET = 6 };
 
@@ -372,10 +374,10 @@ static void put_file(void)
     set("data.train=a.svm"), set("data.features=3000");
 }
 
-/* 2.0 MiB as entries. In memory and streamed every row has its own entries, once an epoch, also on
- * a rank that has not surveyed, where features without names take no memory: 16 million took 2
- * GB. */
-START_TEST(rows_stay_sparse)
+/* The rows take 2.0 MiB as entries. In memory and streamed, each row has its entries and occurs
+ * once per epoch, also on a rank that has not surveyed; features without names take no memory there
+ * (16 million took 2 GB). */
+START_TEST(rows_are_read_as_entries)
 {
     put_file();
     set("data.scale=2"), set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
@@ -419,9 +421,10 @@ START_TEST(rows_stay_sparse)
 }
 END_TEST
 
-/* Rows of text that data.shape makes pictures of are whole, and can be changed: all values of a row come back, each
- * where it was or mirrored. Rows that a checkpoint has as sparse ones cannot. */
-START_TEST(pictures_are_whole)
+/* Text rows that data.shape makes pictures of become dense, and can be augmented: all values of a
+ * row come back at their place or mirrored. Rows that are sparse in the checkpoint cannot be
+ * augmented. */
+START_TEST(pictures_are_dense)
 {
     enum { H = 40, W = 75 };
     put_file();
@@ -439,7 +442,7 @@ START_TEST(pictures_are_whole)
     ck_assert_ptr_null(batch.offsets);
     for (const float *x = batch.x; x < batch.x + 100 * FEATURES; x += FEATURES) {
         float least = INFINITY;
-        int set_values = 0, as_it_was = 0, flipped = 0;
+        int set_values = 0, unchanged = 0, flipped = 0;
         for (int f = 0; f < FEATURES; f++) {
             set_values += x[f] != 0;
             if (x[f] != 0 && x[f] < least) least = x[f];
@@ -447,11 +450,11 @@ START_TEST(pictures_are_whole)
         const int row = (int)(4 * least) - 4;
         for (int i = 0; i < SET; i++) {
             const uint32_t at = entry_at(row, i);
-            as_it_was += x[at] == value_at(row, i);
+            unchanged += x[at] == value_at(row, i);
             flipped += x[at / W * W + W - 1 - at % W] == value_at(row, i);
         }
         ck_assert_int_eq(set_values, SET);
-        ck_assert(as_it_was == SET || flipped == SET);
+        ck_assert(unchanged == SET || flipped == SET);
         mirrored += flipped == SET;
     }
     ck_assert(mirrored > 20 && mirrored < 80);
@@ -469,8 +472,9 @@ START_TEST(pictures_are_whole)
 }
 END_TEST
 
-/* Normalised, sparse inputs keep their zeros and are divided by their deviation. */
-START_TEST(sparse_rows_are_scaled_alone)
+/* With data.normalize=standard, sparse inputs keep their zeros and are only divided by their
+ * deviation. */
+START_TEST(sparse_rows_are_scaled_and_not_shifted)
 {
     FILE *out = fopen("a.svm", "w");
     for (int r = 0; r < 40; r++)
@@ -490,16 +494,17 @@ START_TEST(sparse_rows_are_scaled_alone)
 }
 END_TEST
 
-/* Robust: a misprint among sparse inputs counts as 5 deviations of the others, whose scale it does not move. */
+/* With data.normalize=robust, a misprint among sparse inputs becomes 5 deviations of the others,
+ * and does not change their scale. */
 START_TEST(sparse_rows_are_scaled_robustly)
 {
-    for (int dirty = 0; dirty < 2; dirty++) {
+    for (int misprint = 0; misprint < 2; misprint++) {
         FILE *out = fopen("a.svm", "w");
         for (int r = 0; r < 4000; r++)
             fprintf(out, r % 4 ? "1 2000:1\n" : "0 7:%s\n",
-                    dirty && r == 400 ? "-1e30"
-                    : r % 8           ? "2"
-                                      : "3");
+                    misprint && r == 400 ? "-1e30"
+                    : r % 8              ? "2"
+                                         : "3");
         fclose(out);
         set("data.train=a.svm"), set("data.normalize=robust");
         struct dt_source *source = survey();
@@ -509,14 +514,13 @@ START_TEST(sparse_rows_are_scaled_robustly)
         ck_assert_float_eq_tol(schema->inv_std[6], 1 / 1.11102f, 0.01f);
         ck_assert_float_eq_tol(schema->inv_std[1999], 1 / 0.4330127f, 1e-5f);
         struct dt_table *table = open_table(source);
-        ck_assert_float_eq(read_row(table, 400).value[0], dirty ? -5 : 3 * schema->inv_std[6]);
+        ck_assert_float_eq(read_row(table, 400).value[0], misprint ? -5 : 3 * schema->inv_std[6]);
         dt__table_destroy(table), dt__source_destroy(source);
     }
 }
 END_TEST
 
-/* Categories with many texts are entries without values after the dense numbers, also hashed
- * ones. */
+/* Categories with many texts are entries without values after the dense numbers, hashed or not. */
 START_TEST(categories_are_entries)
 {
     FILE *out = fopen("a.csv", "w");
@@ -543,16 +547,16 @@ START_TEST(categories_are_entries)
 }
 END_TEST
 
-/* Models keep numbers of hashed texts: another hash would read their rows elsewhere. */
-START_TEST(hashes_stay_what_they_are)
+/* Models store the numbers of hashed texts: with another hash they would read other rows. */
+START_TEST(hashes_never_change)
 {
     ck_assert_uint_eq(dt__text_hash("Ideal", 5, 1), UINT64_C(0x7a86429926739667));
     ck_assert_uint_eq(dt__text_hash("", 0, 3), UINT64_C(0x4a0b22afa4417639));
 }
 END_TEST
 
-/* Shards hold sparse rows in full: nothing of a row is lost on the way. */
-START_TEST(shards_hold_rows_in_full)
+/* Shards store sparse rows with all columns, so that nothing is lost. */
+START_TEST(shards_store_rows_as_dense)
 {
     FILE *out = fopen("a.svm", "w");
     for (int r = 0; r < 40; r++)
@@ -574,8 +578,8 @@ START_TEST(shards_hold_rows_in_full)
 }
 END_TEST
 
-/* A row of weight 2 counts as if it came twice, one of weight 0 as if it did not come. */
-START_TEST(weights_count_rows)
+/* A row of weight 2 counts as two rows, a row of weight 0 as none. */
+START_TEST(weights_count_as_repetitions)
 {
     struct dt_model_desc desc =
         desc_of("dense 6 tanh", NIN, NOUT, _i ? DT_TASK_REGRESS : DT_TASK_CLASSIFY);
@@ -608,7 +612,7 @@ START_TEST(weights_count_rows)
 }
 END_TEST
 
-/* With many features, rows stay sparse if fewer than one in eight is set. */
+/* With many features, rows are sparse if fewer than one value in eight is set. */
 START_TEST(full_rows_are_dense)
 {
     enum { MANY = 1200 };
@@ -631,10 +635,12 @@ START_TEST(full_rows_are_dense)
 }
 END_TEST
 
-DATA_SUITE("sparse", {products_are_those_of_dense_rows, 6}, {weights_count_rows, 2},
-           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2}, {full_rows_are_dense, 1},
-           {pictures_are_whole, 1}, {hashes_stay_what_they_are, 1},
-           {touched_rows_are_those_of_a_whole_gradient, 2}, {entries_come_by_input_and_row, 7},
-           {embeddings_are_the_vectors_written_out, 1}, {wide_and_deep_gradients_are_slopes, 2},
-           {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1},
-           {sparse_rows_are_scaled_robustly, 1}, {categories_are_entries, 2})
+DATA_SUITE("sparse", {products_equal_those_of_dense_rows, 6}, {weights_count_as_repetitions, 2},
+           {shards_store_rows_as_dense, 1}, {rows_are_read_as_entries, 2}, {full_rows_are_dense, 1},
+           {pictures_are_dense, 1}, {hashes_never_change, 1},
+           {touched_rows_equal_those_of_a_whole_gradient, 2},
+           {entries_are_sorted_by_input_and_row, 7}, {embeddings_equal_vectors_written_out, 1},
+           {wide_and_deep_gradients_agree_with_differences, 2},
+           {rows_that_do_not_fit_an_embedding_are_refused, 1},
+           {sparse_rows_are_scaled_and_not_shifted, 1}, {sparse_rows_are_scaled_robustly, 1},
+           {categories_are_entries, 2})

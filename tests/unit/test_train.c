@@ -1,10 +1,10 @@
-/* The arithmetic of training: updates, counts of steps and samples, the local batches of async workers, what an
- * evaluation means for an early stop. Numbers are written down: tests/data/make_update.py prints the
- * tables. Would catch: a batch at an epoch's end divided as if it were full, a norm of the sum instead of
- * the mean, a rate of another step, an outer momentum without its look ahead, statistics that move by the outer
- * rate, a round that ends where a record is due, epochs rounded down, a delay compensated the wrong way or clipped
- * too early, a stale gradient that counts more, a gradient of rows that are not the replica's, a draw
- * that a checkpoint forgets. */
+/* The arithmetic of training: updates, counts of steps and samples, local batches of async workers,
+ * and what an evaluation means for early stopping. The expected numbers are tables that
+ * tests/data/make_update.py prints. Would catch: the last batch of an epoch divided as if it were
+ * full, a norm of the sum instead of the mean, a rate of another step, an outer momentum without
+ * its look ahead, statistics that move by the outer rate, a round that ends where a record is due,
+ * epochs rounded down, a stale gradient that counts more, a gradient of another replica's rows, a
+ * draw that a checkpoint forgets. */
 #include "data_files.h"
 #include "model_text.h"
 #include "train/replicas.h"
@@ -46,15 +46,15 @@ static const float ASYNC_CLIPPED[][3] = {
 };
 /* ---- a job of ten rows ---------------------------------------------------------------------- */
 
-/* Twice five rows, a, b and a target; of two replicas each has one of the files. */
-static const char ONE[] = "1,2,1\n2,0,3\n0,1,-1\n4,1,2\n-1,2,0\n";
-static const char OTHER[] = "3,3,1\n5,1,2\n1,1,1\n-2,0,4\n0,7,1\n";
+/* Two files of five rows: a, b and a target. With two replicas each has one file. */
+static const char FIRST_ROWS[] = "1,2,1\n2,0,3\n0,1,-1\n4,1,2\n-1,2,0\n";
+static const char SECOND_ROWS[] = "3,3,1\n5,1,2\n1,1,1\n-2,0,4\n0,7,1\n";
 
 static struct dt_job make_job(int mode, int replicas)
 {
     struct dt_job job = {.config = &config, .mode = mode, .replicas = replicas};
-    put_text("a.csv", ONE);
-    put_text("b.csv", OTHER);
+    put_text("a.csv", FIRST_ROWS);
+    put_text("b.csv", SECOND_ROWS);
     set("data.train=a.csv,b.csv");
     set("data.header=no");
     set("model.task=regress");
@@ -116,9 +116,10 @@ static double lamb_direction(int i, const float *weights)
     return (i % 3 ? 1 : -1) + config.train.weight_decay * (double)weights[i];
 }
 
-/* The trust ratio of lamb is of a whole tensor, also one that is measured block by block: each step is the rate, times
- * the weights' norm by the direction's, whose elements are 1 or -1 at first, and the decay of the weight. */
-START_TEST(test_trust_is_of_whole_tensors)
+/* lamb's trust ratio is that of the whole tensor, even if its norms are measured in blocks. A step
+ * is the rate, times the norm of the weights divided by that of the direction, times the direction:
+ * at first 1 or -1, plus the decay of the weight. */
+START_TEST(test_trust_ratio_is_that_of_whole_tensors)
 {
     enum { INPUTS = 2 * DT_MEASURE_BLOCK + 100, PARAMS = INPUTS + 1 };
     static float weights[PARAMS], before[PARAMS], sum[PARAMS], first[PARAMS], second[PARAMS];
@@ -155,8 +156,8 @@ START_TEST(test_trust_is_of_whole_tensors)
 }
 END_TEST
 
-/* A bias that starts at the baseline gets no decay and no L1, which apply to the weights next to it
- * under any rule; nor does lamb's trust ratio move it, which a zero gradient makes large. */
+/* A bias that starts at the baseline gets no decay and no L1 under any rule, while the weights do;
+ * lamb's trust ratio, which a zero gradient makes large, does not move it either. */
 START_TEST(test_a_bias_at_the_baseline_does_not_decay)
 {
     static const char *const rules[] = {"sgd",  "nesterov", "adam",    "adamw",
@@ -215,8 +216,8 @@ START_TEST(test_outer_update)
 END_TEST
 
 /* With train.overlap the weights are ahead by what the next update takes from the momentum,
- * starting with an exchange without differences; the last update takes this back, and ends as
- * Nesterov's rule does. Fails if the momentum counts twice or not at all. */
+ * starting with an exchange without differences; the last update takes this back and ends as
+ * Nesterov's rule does. Would catch a momentum that counts twice or not at all. */
 START_TEST(test_outer_update_ahead)
 {
     set("train.outer_lr=0.7");
@@ -224,16 +225,17 @@ START_TEST(test_outer_update_ahead)
     set("train.local_steps=4");
     set("train.overlap=yes");
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
-    const float none[3] = {0};
+    const float no_differences[3] = {0};
     float weights[3], momentum[3] = {0}, by_hand[3] = {0}, *vectors[] = {weights, momentum};
     memcpy(weights, START, sizeof weights);
     const struct dt_update_info info = {.step = 0};
     for (int step = 0; step < STEPS; step++) {
-        if (step ==
-            3) { /* as at the end of a run that then goes on: m stays, and is taken off again */
+        /* as at the end of a run that is then continued: the momentum is kept, and its part is
+         * subtracted again */
+        if (step == 3) {
             memcpy(weights, OUTER_PATH[step - 1], sizeof weights);
             job.pending = false;
-            dt__update_outer(&job, &info, 0, 3, none, vectors, weights);
+            dt__update_outer(&job, &info, 0, 3, no_differences, vectors, weights);
         }
         job.pending = true;
         job.step = step == STEPS - 1 ? job.last_step : 4;
@@ -249,8 +251,8 @@ START_TEST(test_outer_update_ahead)
 }
 END_TEST
 
-/* The fraction of its own difference with which a group starts. */
-START_TEST(test_own_rate)
+/* The fraction of its own difference with which a group starts its next round. */
+START_TEST(test_own_difference_rate)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
     set("train.outer_lr=0.5");
@@ -263,10 +265,11 @@ START_TEST(test_own_rate)
 }
 END_TEST
 
-/* Running statistics are averaged, whatever the outer rate; without momentum there is no vector for it. */
+/* Running statistics are averaged, whatever the outer rate; without outer momentum there is no
+ * vector for it. */
 START_TEST(test_outer_update_of_states)
 {
-    enum { MOST = 64 };
+    enum { MAX_PARAMS = 64 };
     set("train.outer_lr=0.5");
     set("train.outer_momentum=0");
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
@@ -274,8 +277,8 @@ START_TEST(test_outer_update_of_states)
     dt__model_destroy(job.model);
     EXPECT_OK(dt__model_create(&desc, &job.model));
     size_t params = job.model->params, trained = job.model->trained;
-    ck_assert(trained < params && params <= MOST);
-    float weights[MOST], grad[MOST], out[MOST], *vectors[] = {weights};
+    ck_assert(trained < params && params <= MAX_PARAMS);
+    float weights[MAX_PARAMS], grad[MAX_PARAMS], out[MAX_PARAMS], *vectors[] = {weights};
     for (size_t i = 0; i < params; i++) {
         weights[i] = (float)i;
         grad[i] = 0.25f;
@@ -289,23 +292,24 @@ START_TEST(test_outer_update_of_states)
 }
 END_TEST
 
-/* A group's mean is over its own rows, here half of all and so half of the sums; its first step
- * starts from the common weights, and a step without rows leaves the weights. */
+/* A group's mean is over its own rows: here half of all rows, with half of the sums. Its first step
+ * starts from the common weights, and a step without rows does not change the weights. */
 START_TEST(test_group_update)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
     struct dt_group group = {.job = &job, .count = 1, .start = START},
                     all = {.job = &job, .count = 2};
     float weights[3] = {9, 9, 9}, momentum[3] = {0}, *vectors[] = {weights, momentum};
-    float whole[3], other[3] = {0}, *of_whole[] = {whole, other};
+    float whole[3], whole_momentum[3] = {0}, *whole_vectors[] = {whole, whole_momentum};
     memcpy(whole, START, sizeof whole);
-    for (int step = 0; step < STEPS; step++) { /* sync's rows: two in every third step */
+    /* rows per step as in sync: one in every third step, else two */
+    for (int step = 0; step < STEPS; step++) {
         struct dt_update_info info = {.step = (uint64_t)step};
         const float half[3] = {SUMS[step][0] / 2, SUMS[step][1] / 2, SUMS[step][2] / 2};
         group.rows = step % 3 == 2 ? 1 : 2;
         dt__update_sync(&group, &info, 0, 2, half, vectors, weights);
         dt__update_sync(&group, &info, 2, 1, half + 2, vectors, weights + 2);
-        dt__update_sync(&all, &info, 0, 3, SUMS[step], of_whole, whole);
+        dt__update_sync(&all, &info, 0, 3, SUMS[step], whole_vectors, whole);
         ck_assert_mem_eq(weights, whole, sizeof weights);
         group.start = NULL;
     }
@@ -320,24 +324,24 @@ START_TEST(test_group_update)
 }
 END_TEST
 
-/* A group has the samples of its replicas in a round: of three replicas with ten rows, the first
- * has three. */
+/* A group's part is the fraction of samples that its replicas have in a round: of ten rows and
+ * three replicas, the first has three. */
 START_TEST(test_group_part)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 3);
     const uint64_t epoch = dt__plan_steps_per_epoch(job.plan);
     job.groups = 2;
-    const struct dt_group one = {.job = &job, .first = 0, .count = 1},
-                          two = {.job = &job, .first = 1, .count = 2};
-    ck_assert_double_eq_tol(dt__group_part(&one, 0, epoch), 0.3, 1e-12);
-    ck_assert_double_eq_tol(dt__group_part(&two, 0, epoch), 0.7, 1e-12);
-    ck_assert_double_eq(dt__group_part(&one, 0, 0), 0);
+    const struct dt_group first = {.job = &job, .first = 0, .count = 1},
+                          second = {.job = &job, .first = 1, .count = 2};
+    ck_assert_double_eq_tol(dt__group_part(&first, 0, epoch), 0.3, 1e-12);
+    ck_assert_double_eq_tol(dt__group_part(&second, 0, epoch), 0.7, 1e-12);
+    ck_assert_double_eq(dt__group_part(&first, 0, 0), 0);
     free_job(&job);
 }
 END_TEST
 
-/* Rounds of 4 after step 6, in a run of 20 steps. `passed`: a multiple of 5 is in the round that
- * ended. */
+/* Rounds of 4 steps start after step 6, in a run of 20 steps. `passed`: the round that ended has a
+ * multiple of 5. */
 static const struct {
     uint64_t step, round_end, span_end;
     bool local, passed;
@@ -374,7 +378,8 @@ static const struct {
     const float (*path)[3];
 } ASYNC[] = {{"train.clip_norm=0", ASYNC_PATH}, {"train.clip_norm=1.5", ASYNC_CLIPPED}};
 
-/* As the exchange does it: number `step`, with step + 1 rows, step % 3 updates old. */
+/* Applies a gradient as the exchange does: number `step`, of step + 1 rows, computed step % 3
+ * updates ago. */
 static void apply_async(struct dt_job *job, int step, float *weights, float *const *states)
 {
     float grad[3];
@@ -402,8 +407,8 @@ START_TEST(test_async_update)
 }
 END_TEST
 
-/* A gradient that touched the second of two rows, in whole and with that row alone: the same bits, of the norm and of
- * the weights. Would catch rows that are clipped by what another place holds. */
+/* A gradient that touched the second of two rows gives the same norm and weights, to the bit, in
+ * full and with only that row. Would catch rows that are clipped by a value elsewhere in memory. */
 START_TEST(test_async_update_of_rows)
 {
     set(ASYNC[_i].clip);
@@ -458,7 +463,7 @@ START_TEST(test_failed_gradient_changes_nothing)
 }
 END_TEST
 
-/* After the warm-up the rate falls by decay_rate each time, down to min_lr. */
+/* After the warm-up each drop multiplies the rate by decay_rate, down to min_lr. */
 START_TEST(test_plateau_rate)
 {
     struct dt_schedule schedule = {.kind = DT_SCHED_PLATEAU,
@@ -511,13 +516,13 @@ START_TEST(test_samples)
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
     for (uint64_t step = 0; step < COUNT(SAMPLES); step++)
         ck_assert_uint_eq(dt__samples_at(&job, step), SAMPLES[step]);
-    job.mode = DT_MODE_ASYNC; /* a step is one of two replicas' */
+    job.mode = DT_MODE_ASYNC; /* a step is a gradient of one of two replicas */
     ck_assert_uint_eq(dt__samples_at(&job, 12), 20);
     free_job(&job);
 }
 END_TEST
 
-/* More samples than foreseen leave no time, rather than 2^64 samples' time. */
+/* If more samples were used than planned, the time left is 0, not that of 2^64 samples. */
 START_TEST(test_time_left)
 {
     struct dt_job job = make_job(DT_MODE_ASYNC, 2);
@@ -539,9 +544,9 @@ struct fixture {
 
 static struct fixture make_worker(int mode)
 {
-    static const struct dt_steps none;
+    static const struct dt_steps no_steps;
     struct fixture f = {.job = make_job(mode, 2)};
-    f.job.steps = &none;
+    f.job.steps = &no_steps;
     f.worker = (struct dt_worker){.first = 0, .count = 2, .readers = 1};
     EXPECT_OK(dt__network_create(f.job.model, 4, DT_PRECISION_F32, &f.worker.network));
     EXPECT_OK(dt__alloc(1, sizeof *f.worker.reader, "reader", &f.worker.reader));
@@ -568,7 +573,7 @@ static void free_worker(struct fixture *f)
 START_TEST(test_async_local_batches)
 {
     static const float WEIGHTS[3] = {1, -1, 0.5f};
-    static const float ONE_SUM[3] = {12, -12, -5}, OTHER_SUM[3] = {43, -104, -23};
+    static const float FIRST_SUM[3] = {12, -12, -5}, SECOND_SUM[3] = {43, -104, -23};
     struct fixture f = make_worker(DT_MODE_ASYNC);
     float sum[2][3] = {{0}}, grad[3];
     uint64_t rows[2] = {0};
@@ -583,13 +588,13 @@ START_TEST(test_async_local_batches)
         for (int j = 0; j < 3; j++)
             sum[info.replica][j] += grad[j];
     }
-    int one = loss[0] < loss[1] ? 0 : 1;
+    int first = loss[0] < loss[1] ? 0 : 1;
     ck_assert_uint_eq(rows[0], 5);
     ck_assert_uint_eq(rows[1], 5);
-    expect_floats(sum[one], ONE_SUM, 3, 0);
-    expect_floats(sum[1 - one], OTHER_SUM, 3, 0);
-    ck_assert_double_eq_tol(loss[one], 11.25, 1e-5);
-    ck_assert_double_eq_tol(loss[1 - one], 93.25, 1e-4);
+    expect_floats(sum[first], FIRST_SUM, 3, 0);
+    expect_floats(sum[1 - first], SECOND_SUM, 3, 0);
+    ck_assert_double_eq_tol(loss[first], 11.25, 1e-5);
+    ck_assert_double_eq_tol(loss[1 - first], 93.25, 1e-4);
     free_worker(&f);
 }
 END_TEST
@@ -610,7 +615,7 @@ START_TEST(test_next_replica)
 }
 END_TEST
 
-/* A checkpoint's record of applied gradients: sums, and each replica's next draw. */
+/* A checkpoint's counts of applied gradients: sums, and each replica's next draw. */
 START_TEST(test_applied_gradients_are_counted)
 {
     uint64_t draws[2] = {5, 7};
@@ -619,12 +624,12 @@ START_TEST(test_applied_gradients_are_counted)
         .state = {.step = 12, .samples = 100, .draws = draws, .loss_sums = losses}};
     const struct dt_checkpoint *state = &bank.state;
     const struct dt_staleness *staleness = &bank.log.staleness;
-    struct dt_applied one = {{.replica = 1, .draw = 7, .rows = 3, .loss = 1.5}, 4, 0, 0};
-    struct dt_applied two = {{.replica = 1, .draw = 9, .rows = 2, .loss = 1}, 1, 0, 0};
+    struct dt_applied first = {{.replica = 1, .draw = 7, .rows = 3, .loss = 1.5}, 4, 0, 0};
+    struct dt_applied second = {{.replica = 1, .draw = 9, .rows = 2, .loss = 1}, 1, 0, 0};
     struct dt_applied bad = {{.replica = 0, .draw = 5, .rows = 2, .ask = DT_ASK_ERROR}, 1, 0, 0};
-    dt__log_applied(&bank, &one);
+    dt__log_applied(&bank, &first);
     ck_assert_uint_eq(draws[1], 8);
-    dt__log_applied(&bank, &two);
+    dt__log_applied(&bank, &second);
     dt__log_applied(&bank, &bad);
     ck_assert_uint_eq(state->step, 15);
     ck_assert_uint_eq(state->samples, 105);
@@ -640,7 +645,7 @@ END_TEST
 
 /* ---- evaluations ---------------------------------------------------------------------------- */
 
-/* Evaluations in order: rmse, whether it is out of turn; what follows. */
+/* Evaluations in order: step, rmse, whether it is an extra one; then what is expected after it. */
 static const struct {
     uint64_t step;
     double rmse;
@@ -648,7 +653,7 @@ static const struct {
     int64_t since, drops;
 } EVALUATIONS[] = {
     {10, 3, false, true, false, 0, 0},    {20, 4, false, false, false, 1, 0},
-    {20, 4, false, false, false, 1, 0}, /* again, after a resume */
+    {20, 4, false, false, false, 1, 0}, /* repeated after a resume */
     {25, 3, true, false, false, 1, 0},    {30, 2, false, true, false, 0, 0},
     {30, 2, false, false, false, 0, 0},   {40, 2, false, false, false, 1, 0},
     {50, NAN, false, false, false, 2, 1}, {50, NAN, false, false, false, 2, 1},
@@ -656,12 +661,12 @@ static const struct {
     {80, 1, false, true, false, 0, 2},
 };
 
-/* After a failed save no span ends because of the clock until the next try is due. */
-START_TEST(test_a_failed_save_rests)
+/* After a failed save, time ends no span until the next attempt is due. */
+START_TEST(test_a_failed_save_waits)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
-    const struct dt_steps none = {0};
-    job.steps = &none;
+    const struct dt_steps no_steps = {0};
+    job.steps = &no_steps;
     struct dt_bank bank = {.job = &job, .files.saved_at = dt__clock_secs() - 1};
     struct dt_writer_spec spec = {.dir = "ckpt"};
     set("run.checkpoint_secs=0.001");
@@ -698,13 +703,12 @@ START_TEST(test_patience)
 }
 END_TEST
 
-/* Under a rate that falls with the steps patience begins after 60 % of them. */
+/* With a rate that falls with the steps, patience counts only after 60 % of them. */
 START_TEST(test_patience_waits_for_the_rate)
 {
     static const struct {
         const char *schedule;
-        int64_t
-            since; /* after evaluations at 1 to 10 tenths of the run, the first of them the best */
+        int64_t since; /* after evaluations at 1 to 10 tenths of the run; the first is the best */
     } schedules[] = {
         {"train.schedule=cosine", 4}, {"train.schedule=linear", 4}, {"train.schedule=constant", 9}};
     for (size_t i = 0; i < COUNT(schedules); i++) {
@@ -725,8 +729,8 @@ START_TEST(test_patience_waits_for_the_rate)
 }
 END_TEST
 
-/* Among evaluations with equal metric, the one with the lower loss is the best; patience continues
- * to count. */
+/* Of evaluations with the same metric, the one with the lowest loss is the best; patience is not
+ * reset by it. */
 START_TEST(test_ties)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
@@ -751,13 +755,13 @@ START_TEST(test_ties)
 }
 END_TEST
 
-DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1},
-           {test_sync_update, 1}, {test_trust_is_of_whole_tensors, 1},
+DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_waits, 1},
+           {test_sync_update, 1}, {test_trust_ratio_is_that_of_whole_tensors, 1},
            {test_a_bias_at_the_baseline_does_not_decay, 1}, {test_outer_update, 1},
-           {test_outer_update_of_states, 1}, {test_outer_update_ahead, 1}, {test_own_rate, 1},
-           {test_group_update, 1}, {test_group_part, 1}, {test_rounds, COUNT(ROUNDS)},
-           {test_async_update, COUNT(ASYNC)}, {test_async_update_of_rows, COUNT(ASYNC)},
-           {test_failed_gradient_changes_nothing, 1},
+           {test_outer_update_of_states, 1}, {test_outer_update_ahead, 1},
+           {test_own_difference_rate, 1}, {test_group_update, 1}, {test_group_part, 1},
+           {test_rounds, COUNT(ROUNDS)}, {test_async_update, COUNT(ASYNC)},
+           {test_async_update_of_rows, COUNT(ASYNC)}, {test_failed_gradient_changes_nothing, 1},
            {test_fraction_of_an_epoch_is_rounded_up, COUNT(ENDS)}, {test_samples, 1},
            {test_time_left, 1}, {test_async_local_batches, 1}, {test_next_replica, 1},
            {test_applied_gradients_are_counted, 1}, {test_patience, 1},

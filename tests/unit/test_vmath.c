@@ -1,4 +1,5 @@
-/* vmath: errors against libm in f64, limits, NaN, and the same bits at every place of a vector. */
+/* vmath: errors against libm in f64, limits, NaN, and the same bits at every position of a
+ * vector. */
 #include "model/vmath.h"
 #include "suite.h"
 
@@ -46,7 +47,7 @@ static const struct {
     float (*ours)(float);
     double (*theirs)(double);
     float low, high;
-    double error; /* relative */
+    double error; /* bound of the relative error */
 } FUNCTIONS[] = {
     {"exp", exp_, exp, -87.0f, 88.7f, 9e-8},
     {"tanh", tanh_, tanh, -12.0f, 12.0f, 4e-7},
@@ -59,7 +60,7 @@ static const struct {
     {"sigmoid", sigmoid_, true_sigmoid, -80.0f, 80.0f, 2e-7},
 };
 
-/* A wrong coefficient or a range that is cut too early. */
+/* Would catch a wrong coefficient, and a range that is cut too early. */
 static void check_errors(int variant)
 {
     const int samples = 400000;
@@ -74,14 +75,14 @@ static void check_errors(int variant)
     }
 }
 
-START_TEST(errors_are_as_stated)
+START_TEST(errors_are_within_bounds)
 {
     for (int i = 0; i < (int)(sizeof FUNCTIONS / sizeof *FUNCTIONS); i++)
         check_errors(i);
 }
 END_TEST
 
-START_TEST(limits_hold)
+START_TEST(limits_are_exact)
 {
     ck_assert(dt__expf(-200.0f) == 0.0f && dt__expf(-INFINITY) == 0.0f);
     ck_assert(isinf(dt__expf(89.0f)) && isinf(dt__expf(INFINITY)));
@@ -94,8 +95,9 @@ START_TEST(limits_hold)
 }
 END_TEST
 
-/* A compiler that contracts or reorders in the body of a loop and not in its tail. */
-START_TEST(bits_do_not_depend_on_place)
+/* Would catch a compiler that contracts or reorders operations in a loop's body but not in its
+ * tail. */
+START_TEST(bits_do_not_depend_on_position)
 {
     enum { N = 77 };
     float in[N], all[4][N];
@@ -117,8 +119,8 @@ START_TEST(bits_do_not_depend_on_place)
 }
 END_TEST
 
-/* Absolute errors: cos has zeros; a tail's probability is that of its z. */
-START_TEST(cos_and_tails_are_as_stated)
+/* Bounds absolute errors: cos has zeros, and the tail's error is that of its z. */
+START_TEST(errors_of_cos_and_tails_are_within_bounds)
 {
     for (int i = -400000; i <= 400000; i++) {
         const float x = (float)i * 2.5e-5f;
@@ -138,5 +140,5 @@ START_TEST(cos_and_tails_are_as_stated)
 }
 END_TEST
 
-SUITE("vmath", cos_and_tails_are_as_stated, errors_are_as_stated, limits_hold,
-      bits_do_not_depend_on_place)
+SUITE("vmath", errors_of_cos_and_tails_are_within_bounds, errors_are_within_bounds,
+      limits_are_exact, bits_do_not_depend_on_position)

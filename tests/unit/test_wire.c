@@ -1,6 +1,7 @@
-/* The wire: what is rounded and what is left, for each kind, at every offset and length that cuts blocks.
- * Would catch an error that is lost or counted twice, bytes that read as other floats than the sender keeps, a
- * block that reaches over its cut, a scale taken from a neighbour, a conversion of what is no number. */
+/* The wire: rounded values and remaining errors of each kind, at offsets and lengths that cut
+ * blocks. Would catch an error that is lost or counted twice, bytes that do not read back as the
+ * sender's floats, a block that reaches past its end, a scale of a neighbouring block, and NaN or
+ * infinity that becomes a number. */
 #include "comm/wire.h"
 
 #include <math.h>
@@ -20,21 +21,21 @@ static void fill(float *values, size_t n, uint64_t stream, double size)
 
 static float magnitude(const float *values, size_t n)
 {
-    float most = 0;
+    float greatest = 0;
     for (size_t i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(values[i]));
-    return most;
+        greatest = fmaxf(greatest, fabsf(values[i]));
+    return greatest;
 }
 
-/* The greatest error of a value in a block of this magnitude. */
-static float limit_of(int wire, float value, float most)
+/* Returns the greatest error of a value whose block has the magnitude `greatest`. */
+static float limit_of(int wire, float value, float greatest)
 {
-    return wire == DT_WIRE_BF16 ? fabsf(value) / 256 : most / 127 * 0.5001f;
+    return wire == DT_WIRE_BF16 ? fabsf(value) / 256 : greatest / 127 * 0.5001f;
 }
 
 /* The error is at most half of the resolution, and value = rounded + error. The bytes read back as
- * what the sender keeps; a range that ends at a cut has the same bytes as in the whole. */
-START_TEST(values_are_rounded_and_the_rest_is_kept)
+ * the sender's values, and a range that is rounded in two parts has the same bytes as the whole. */
+START_TEST(values_are_rounded_and_errors_are_kept)
 {
     const int wire = KINDS[_i];
     static float values[N], exact[N], error[N], again[N], part[N], part_error[N];
@@ -54,9 +55,9 @@ START_TEST(values_are_rounded_and_the_rest_is_kept)
             for (size_t i = 0, first, end; i < n; i++) {
                 first = offset + i - (offset + i) % 256 < offset ? 0 : i - (offset + i) % 256;
                 end = i + 256 - (offset + i) % 256 < n ? i + 256 - (offset + i) % 256 : n;
-                float most = magnitude(exact + first, end - first);
-                ck_assert(fabsf(error[i]) <= limit_of(wire, exact[i], most));
-                ck_assert(fabsf(values[i] + error[i] - exact[i]) <= 1e-7f * most);
+                float greatest = magnitude(exact + first, end - first);
+                ck_assert(fabsf(error[i]) <= limit_of(wire, exact[i], greatest));
+                ck_assert(fabsf(values[i] + error[i] - exact[i]) <= 1e-7f * greatest);
             }
             if (cut >= n) continue;
             dt__wire_round(wire, offset, cut, part, part_error, part_bytes);
@@ -69,31 +70,31 @@ START_TEST(values_are_rounded_and_the_rest_is_kept)
 }
 END_TEST
 
-/* A thousand rounded values sum to the exact sum except for the one remaining error, also for
- * values far below the resolution of their block. */
-START_TEST(errors_are_made_good)
+/* The sum of a thousand rounded values and the last error is the exact sum, even for values far
+ * below the resolution of their block. */
+START_TEST(errors_are_sent_later)
 {
     const int wire = KINDS[_i];
     static float values[512], error[512];
-    static double given[512], asked[512];
+    static double sent[512], exact_sum[512];
     for (int step = 0; step < 1000; step++) {
         fill(values, 512, (uint64_t)step, 1);
         values[7] = 1e-4f;
         for (int i = 0; i < 512; i++)
-            asked[i] += (double)values[i];
+            exact_sum[i] += (double)values[i];
         dt__wire_round(wire, 0, 512, values, error, NULL);
         for (int i = 0; i < 512; i++)
-            given[i] += (double)values[i];
+            sent[i] += (double)values[i];
     }
-    ck_assert_double_eq_tol(asked[7], 0.1, 1e-3);
+    ck_assert_double_eq_tol(exact_sum[7], 0.1, 1e-3);
     for (int i = 0; i < 512; i++) {
-        ck_assert_double_eq_tol(given[i] + (double)error[i], asked[i], 2e-4);
+        ck_assert_double_eq_tol(sent[i] + (double)error[i], exact_sum[i], 2e-4);
         ck_assert(fabsf(error[i]) < 0.03f);
     }
 }
 END_TEST
 
-START_TEST(zeros_and_denormals_stay_or_wait)
+START_TEST(zeros_stay_and_denormals_are_not_lost)
 {
     const int wire = KINDS[_i];
     float values[600] = {0}, error[600] = {0};
@@ -102,7 +103,7 @@ START_TEST(zeros_and_denormals_stay_or_wait)
     for (int i = 0; i < 600; i++)
         ck_assert(values[i] == 0 && !signbit(values[i]) && error[i] == 0);
     values[3] = 0x1p-140f;   /* a block of denormals */
-    values[300] = 0x1p-140f; /* next to larger values */
+    values[300] = 0x1p-140f; /* a denormal next to larger values */
     values[301] = 1;
     dt__wire_round(wire, 0, 600, values, error, bytes);
     ck_assert(values[3] + error[3] == 0x1p-140f || values[3] + error[3] == 0);
@@ -113,8 +114,8 @@ START_TEST(zeros_and_denormals_stay_or_wait)
 }
 END_TEST
 
-/* They reach the weights, and with them the loss, which ends the run. */
-START_TEST(what_is_not_finite_stays_so)
+/* NaN and infinity reach the weights and so the loss, which ends the run. */
+START_TEST(nan_and_infinity_are_not_lost)
 {
     const int wire = KINDS[_i];
     const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -131,7 +132,7 @@ START_TEST(what_is_not_finite_stays_so)
 }
 END_TEST
 
-/* Owner and others come to the same weights, and the error of the update is kept. */
+/* The owner and the other ranks get the same weights, and the owner keeps the update's error. */
 START_TEST(an_update_is_the_same_everywhere)
 {
     const int wire = KINDS[_i];
@@ -152,8 +153,8 @@ START_TEST(an_update_is_the_same_everywhere)
 }
 END_TEST
 
-/* Half, and a quarter and a scale a block; f32 is as it was. */
-START_TEST(bytes_are_few)
+/* bf16 takes half of the bytes; q8 a quarter, and a scale per block; f32 is unchanged. */
+START_TEST(the_wire_saves_bytes)
 {
     float value = 0.1f, error = 0;
     ck_assert_uint_eq(dt__wire_bytes(DT_WIRE_F32, 0, 1000), 4000);
@@ -168,12 +169,12 @@ END_TEST
 
 int main(void)
 {
-    TCase *each = tcase_create("wire");
-    tcase_add_loop_test(each, values_are_rounded_and_the_rest_is_kept, 0, 2);
-    tcase_add_loop_test(each, errors_are_made_good, 0, 2);
-    tcase_add_loop_test(each, zeros_and_denormals_stay_or_wait, 0, 2);
-    tcase_add_loop_test(each, what_is_not_finite_stays_so, 0, 2);
-    tcase_add_loop_test(each, an_update_is_the_same_everywhere, 0, 2);
-    tcase_add_test(each, bytes_are_few);
-    return suite_run_case("wire", each);
+    TCase *test_case = tcase_create("wire");
+    tcase_add_loop_test(test_case, values_are_rounded_and_errors_are_kept, 0, 2);
+    tcase_add_loop_test(test_case, errors_are_sent_later, 0, 2);
+    tcase_add_loop_test(test_case, zeros_stay_and_denormals_are_not_lost, 0, 2);
+    tcase_add_loop_test(test_case, nan_and_infinity_are_not_lost, 0, 2);
+    tcase_add_loop_test(test_case, an_update_is_the_same_everywhere, 0, 2);
+    tcase_add_test(test_case, the_wire_saves_bytes);
+    return suite_run_case("wire", test_case);
 }

@@ -1,4 +1,4 @@
-/* Would catch: a background save that sees later changes of the weights, loses an error or a result,
+/* Would catch a background save that sees later changes of the weights, loses an error or a result,
  * removes a file under evaluation, or races (run it under ThreadSanitizer). */
 #include "state_sample.h"
 
@@ -7,18 +7,18 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-/* ---- a disk that waits, or fails ------------------------------------------------------------- */
+/* ---- a disk that waits or fails ------------------------------------------------------------- */
 
-static bool hold;         /* fsync waits meanwhile */
-static int failing_syncs; /* number of syncs that fail next */
-static ino_t synced[16];  /* the files that were synced, in order */
+static bool gate_closed;  /* fsync waits while this is true */
+static int failing_syncs; /* number of syncs, from the next one, that fail */
+static ino_t synced[16];  /* inodes of files that were synced, in order */
 static int syncs;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_held(void)
 {
     pthread_mutex_lock(&gate);
-    bool held = hold;
+    bool held = gate_closed;
     pthread_mutex_unlock(&gate);
     return held;
 }
@@ -26,7 +26,7 @@ static bool is_held(void)
 static void set_gate(bool closed)
 {
     pthread_mutex_lock(&gate);
-    hold = closed;
+    gate_closed = closed;
     pthread_mutex_unlock(&gate);
 }
 
@@ -59,13 +59,13 @@ static struct dt_saved poll_saved(struct dt_writer *writer)
     return saved;
 }
 
-START_TEST(the_snapshot_is_of_the_call)
+START_TEST(the_snapshot_is_taken_in_the_call)
 {
     struct dt_saved saved;
     struct dt_writer *writer;
     struct dt_checkpoint loaded;
     struct dt_checkpoint live = sample_checkpoint(5, 300, 200),
-                         then = sample_checkpoint(5, 300, 200);
+                         expected = sample_checkpoint(5, 300, 200);
     assert_ok(create(test_dir, 0, &writer));
     ck_assert(!dt__writer_poll(writer, true, &saved));
     assert_ok(dt__writer_start(writer, &live));
@@ -81,33 +81,33 @@ START_TEST(the_snapshot_is_of_the_call)
     ck_assert_str_eq(saved.file, "step-000000005.h5");
     ck_assert(saved.secs > 0 && saved.secs < 60);
     assert_ok(dt__checkpoint_load(in_dir(saved.file), &loaded));
-    assert_same_checkpoint(&loaded, &then);
+    assert_same_checkpoint(&loaded, &expected);
     ck_assert(!dt__writer_poll(writer, true, &saved));
     dt__writer_destroy(writer);
     dt__checkpoint_free(&loaded);
     dt__checkpoint_free(&live);
-    dt__checkpoint_free(&then);
+    dt__checkpoint_free(&expected);
 }
 END_TEST
 
-static pthread_t calls_from;      /* allocations of no other thread fail */
-static int allocations_left = -1; /* in front of the one that fails; -1: none does */
+static pthread_t failing_thread;  /* only allocations of this thread fail */
+static int allocations_left = -1; /* number of allocations until one fails; -1: none fails */
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    if (pthread_equal(pthread_self(), calls_from) && allocations_left >= 0 &&
+    if (pthread_equal(pthread_self(), failing_thread) && allocations_left >= 0 &&
         allocations_left-- == 0)
         return NULL;
     return __real_aligned_alloc(alignment, size);
 }
 
-/* A snapshot for which memory runs out is an error, or is whole. */
+/* If memory runs out during a snapshot, that is an error; otherwise the snapshot is complete. */
 START_TEST(memory_may_run_out_in_a_snapshot)
 {
     bool reached = true;
     struct dt_checkpoint live = sample_checkpoint(5, 20, 10), loaded;
-    calls_from = pthread_self();
+    failing_thread = pthread_self();
     int tries = 0;
     for (; reached; tries++) {
         struct dt_writer *writer;
@@ -130,8 +130,8 @@ START_TEST(memory_may_run_out_in_a_snapshot)
 }
 END_TEST
 
-/* Buffers are used again: nothing of an earlier, larger checkpoint may remain. */
-START_TEST(one_save_after_another)
+/* Buffers are reused: nothing of an earlier, larger checkpoint may remain. */
+START_TEST(saves_may_follow_each_other)
 {
     struct dt_writer *writer;
     assert_ok(create(test_dir, 3, &writer));
@@ -169,14 +169,14 @@ START_TEST(an_error_reaches_the_caller)
     ck_assert_ptr_null(saved.file);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "file"));
     assert_ok(dt__writer_start(writer, &checkpoint));
-    ck_assert_int_eq(dt__writer_start(writer, &checkpoint), DT_EIO); /* nobody polled */
+    ck_assert_int_eq(dt__writer_start(writer, &checkpoint), DT_EIO); /* the result was not polled */
     ck_assert(!dt__writer_poll(writer, true, &saved));
     dt__writer_destroy(writer);
     dt__checkpoint_free(&checkpoint);
 }
 END_TEST
 
-/* Would catch: records lost in a power cut although the later checkpoint exists. */
+/* Would catch records that a power failure loses although the checkpoint after them exists. */
 START_TEST(records_are_synced_before_the_checkpoint)
 {
     struct dt_writer *writer;
@@ -231,7 +231,7 @@ static void hand_over_best(struct dt_writer *writer, uint64_t step)
     dt__checkpoint_free(&checkpoint);
 }
 
-/* The highest version below `base` is that of `step`, with its weights. */
+/* Checks that the highest version in `base` is that of `step`, with its weights. */
 static void expect_export(const char *base, uint64_t step)
 {
     char *path;
@@ -243,8 +243,8 @@ static void expect_export(const char *base, uint64_t step)
     dt_free(path);
 }
 
-/* Would catch a run that fails and leaves the best of its records unexported. */
-START_TEST(a_best_that_rests_is_exported_at_the_end)
+/* Would catch a run that fails and leaves its best model unexported. */
+START_TEST(a_best_that_waits_is_exported_at_the_end)
 {
     struct dt_writer *writer = create_exporter();
     for (uint64_t step = 1; step <= 5; step++)
@@ -272,7 +272,7 @@ START_TEST(an_export_follows_the_save)
 }
 END_TEST
 
-START_TEST(a_failed_export_is_no_failed_save)
+START_TEST(a_failed_export_is_not_a_failed_save)
 {
     struct dt_writer *writer = create_exporter();
     ck_assert_int_eq(mkdir(in_dir("export"), 0777), 0);
@@ -287,7 +287,7 @@ START_TEST(a_failed_export_is_no_failed_save)
 }
 END_TEST
 
-/* A best model is exported without a checkpoint, and of many in a row at least the last. */
+/* A best model is exported without a checkpoint; of several in a row, at least the last is. */
 START_TEST(the_best_needs_no_checkpoint)
 {
     struct dt_writer *writer = create_exporter();
@@ -304,8 +304,8 @@ START_TEST(the_best_needs_no_checkpoint)
 }
 END_TEST
 
-/* Handing a model over does not wait for the disk. */
-START_TEST(the_best_does_not_hold_up)
+/* Handing over a model does not wait for the disk. */
+START_TEST(the_best_does_not_block)
 {
     struct dt_writer *writer = create_exporter();
     set_gate(true);
@@ -319,8 +319,8 @@ START_TEST(the_best_does_not_hold_up)
 }
 END_TEST
 
-/* One error that passes: the next save makes it good. */
-START_TEST(a_best_that_failed_is_tried_again)
+/* After one error that passes, the next save exports the best model. */
+START_TEST(a_failed_best_is_tried_again)
 {
     struct dt_writer *writer = create_exporter();
     dt_log_set_level(DT_LOG_ERROR);
@@ -335,7 +335,7 @@ START_TEST(a_best_that_failed_is_tried_again)
 }
 END_TEST
 
-static atomic_int warnings; /* of the best model of step 3 */
+static atomic_int warnings; /* number of warnings about the best model of step 3 */
 
 static void count_warnings(void *arg, enum dt_log_level level, const char *line)
 {
@@ -343,8 +343,9 @@ static void count_warnings(void *arg, enum dt_log_level level, const char *line)
     warnings += level == DT_LOG_WARN && strstr(line, "of step 3: ") != NULL;
 }
 
-/* Would catch a run that does not say that its best model has no file, or says so at each try. */
-START_TEST(a_best_that_fails_is_told_once)
+/* Would catch a run that does not report that its best model has no file, or reports it at each
+ * attempt. */
+START_TEST(a_failed_best_is_reported_once)
 {
     struct dt_writer *writer = create_exporter();
     dt_log_set_sink(count_warnings, NULL);
@@ -360,8 +361,8 @@ START_TEST(a_best_that_fails_is_told_once)
 }
 END_TEST
 
-/* While it fails, the checkpoint takes the weights along. */
-START_TEST(a_checkpoint_holds_the_best_that_has_no_file)
+/* As long as the export fails, checkpoints contain the weights of the best model. */
+START_TEST(a_checkpoint_has_the_best_that_has_no_file)
 {
     struct dt_checkpoint loaded;
     struct dt_writer *writer = create_exporter();
@@ -370,7 +371,7 @@ START_TEST(a_checkpoint_holds_the_best_that_has_no_file)
     fclose(fopen(best_dir, "w"));
     hand_over_best(writer, 3);
     struct dt_saved saved = save(writer, 5, 3);
-    ck_assert_uint_eq(saved.export_step, 3); /* the best model's, which is the error's */
+    ck_assert_uint_eq(saved.export_step, 3); /* that of the best model, whose export failed */
     ck_assert_int_eq(saved.status, DT_OK);
     ck_assert_int_eq(saved.exported, DT_EIO);
     ck_assert_ptr_nonnull(strstr(saved.export_error, "export/best"));
@@ -390,7 +391,7 @@ END_TEST
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-START_TEST(the_caller_is_not_held_up)
+START_TEST(the_caller_is_not_blocked)
 {
     struct dt_saved saved;
     struct dt_writer *writer;
@@ -423,7 +424,7 @@ START_TEST(destroy_waits_for_the_save)
 }
 END_TEST
 
-START_TEST(the_protected_file_stays)
+START_TEST(the_protected_file_is_kept)
 {
     struct dt_writer *writer;
     assert_ok(create(test_dir, 2, &writer));
@@ -442,8 +443,9 @@ START_TEST(the_protected_file_stays)
 }
 END_TEST
 
-/* Claims that come and go at any moment of a save leave the newest and what is kept. */
-START_TEST(claims_during_saves_lose_nothing)
+/* Files that are protected and released at any moment of a save: neither the newest nor a protected
+ * file is lost. */
+START_TEST(protecting_during_saves_loses_nothing)
 {
     struct dt_writer *writer;
     struct dt_saved saved;
@@ -466,7 +468,7 @@ START_TEST(claims_during_saves_lose_nothing)
 }
 END_TEST
 
-START_TEST(a_file_no_longer_protected_goes)
+START_TEST(a_released_file_is_removed)
 {
     struct dt_writer *writer;
     assert_ok(create(test_dir, 2, &writer));
@@ -484,7 +486,7 @@ START_TEST(a_file_no_longer_protected_goes)
 }
 END_TEST
 
-/* Signals are for the thread that started it. */
+/* Signals must be handled by the thread that started the writer. */
 static volatile sig_atomic_t other_thread;
 static pthread_t main_thread;
 
@@ -494,20 +496,20 @@ static void on_signal(int signal)
     if (!pthread_equal(pthread_self(), main_thread)) other_thread = 1;
 }
 
-START_TEST(the_thread_takes_no_signals)
+START_TEST(the_thread_handles_no_signals)
 {
-    sigset_t only;
+    sigset_t mask;
     struct dt_writer *writer;
     main_thread = pthread_self();
     signal(SIGUSR1, on_signal);
     assert_ok(create(test_dir, 2, &writer));
-    sigemptyset(&only);
-    sigaddset(&only, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &only, NULL); /* now only another thread could take it */
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &mask, NULL); /* now only another thread could handle it */
     kill(getpid(), SIGUSR1);
     dt__sleep_secs(0.1);
     ck_assert_int_eq(other_thread, 0);
-    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
     dt__writer_destroy(writer);
 }
 END_TEST
@@ -515,25 +517,25 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        the_snapshot_is_of_the_call,
+        the_snapshot_is_taken_in_the_call,
         memory_may_run_out_in_a_snapshot,
-        one_save_after_another,
+        saves_may_follow_each_other,
         an_error_reaches_the_caller,
         records_are_synced_before_the_checkpoint,
         an_export_follows_the_save,
-        a_best_that_rests_is_exported_at_the_end,
-        a_failed_export_is_no_failed_save,
+        a_best_that_waits_is_exported_at_the_end,
+        a_failed_export_is_not_a_failed_save,
         the_best_needs_no_checkpoint,
-        the_best_does_not_hold_up,
-        a_best_that_failed_is_tried_again,
-        a_best_that_fails_is_told_once,
-        a_checkpoint_holds_the_best_that_has_no_file,
-        the_caller_is_not_held_up,
+        the_best_does_not_block,
+        a_failed_best_is_tried_again,
+        a_failed_best_is_reported_once,
+        a_checkpoint_has_the_best_that_has_no_file,
+        the_caller_is_not_blocked,
         destroy_waits_for_the_save,
-        the_protected_file_stays,
-        claims_during_saves_lose_nothing,
-        a_file_no_longer_protected_goes,
-        the_thread_takes_no_signals,
+        the_protected_file_is_kept,
+        protecting_during_saves_loses_nothing,
+        a_released_file_is_removed,
+        the_thread_handles_no_signals,
     };
     return run_tests("writer", (int)(sizeof tests / sizeof *tests), tests);
 }
