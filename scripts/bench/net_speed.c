@@ -189,8 +189,8 @@ int main(int argc, char **argv)
     const char *kernel = getenv("OPENBLAS_CORETYPE"), *precision = getenv("PRECISION");
     const bool bf16 = precision && !strcmp(precision, "bf16");
     bool native;
-    if (bf16 && dt__bf16_settle(kernel ? kernel : "auto", &native)) die();
-    if (dt__blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
+    if (bf16 && dt__bf16_select(kernel ? kernel : "auto", &native)) die();
+    if (dt__blas_select(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
     dt__blas_set_threads(1);
     printf("kernel %s\n", dt__blas_kernel());
     if (argc > 2) {

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 {
     const long cores = argc > 1 ? strtol(argv[1], NULL, 10) : sysconf(_SC_NPROCESSORS_ONLN);
     const char *kernel = getenv("OPENBLAS_CORETYPE");
-    if (dt__blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
+    if (dt__blas_select(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
     dt__blas_set_threads(1);
     printf("kernel %s\n", dt__blas_kernel());
     fflush(stdout);

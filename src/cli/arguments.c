@@ -18,7 +18,7 @@ void cli_take_log_level(int *argc, char **argv)
                            : !strcmp(argv[i], "-v") ? "debug"
                                                     : NULL;
         if (!strncmp(argv[i], "--log=", 6)) word = argv[i] + 6;
-        const int level = word ? dt__config_word_index("error|warn|info|debug", word) : -1;
+        const int level = word ? dt__config_choice_index("error|warn|info|debug", word) : -1;
         if (level >= 0)
             dt_log_set_level((enum dt_log_level)level);
         else
@@ -140,9 +140,9 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     /* The run's kernel is used unless the arguments name one, which then must be that one. The
      * kernel of a run in bf16 also decides on its convolutions in f32. */
     if (config->run.precision == DT_PRECISION_BF16)
-        (void)dt__bf16_settle(config->run.kernel, &native);
-    (void)dt__bf16_settle(NULL, &native);
-    status = dt__blas_settle(config->run.kernel);
+        (void)dt__bf16_select(config->run.kernel, &native);
+    (void)dt__bf16_select(NULL, &native);
+    status = dt__blas_select(config->run.kernel);
     if (status == DT_EUSAGE && !dt__config_is_given(config, "run.kernel")) {
         dt__warn("%s was made with run.kernel=%s, this is %s: the last digits may differ",
                  model->predictor->path, config->run.kernel, dt__blas_kernel());

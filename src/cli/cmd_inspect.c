@@ -48,11 +48,11 @@ static dt_status lines_try(const char *lines, FILE *out)
     dt_status status;
     DT_TRY(dt__config_init(&config));
     DT_GUARD(dt_config_read_text(&config, "inspect", lines));
-    DT_GUARD(dt__config_settle(&config, true));
+    DT_GUARD(dt__config_resolve(&config, true));
     DT_GUARD(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source));
     const struct dt_table_size size =
         dt__schema_size(dt__source_schema(source), dt__source_rows(source), true);
-    DT_GUARD(dt__config_settle_by_data(&config, &size));
+    DT_GUARD(dt__config_resolve_by_data(&config, &size));
     DT_GUARD(dt__config_preset_text(&config, &keys));
     fprintf(out, "; run.preset=table sets %s (see `dtrain options run.preset`)\n", keys);
     run_print(&config, source, out);

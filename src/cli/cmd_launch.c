@@ -146,21 +146,21 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
         getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXTRA_ARGS" : "OMPI_MCA_plm_rsh_args");
     DT_TRY(dt__alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
     for (; i < argc && !begins_job(argv[i]); i++) {
-        if (dt__config_word_index("-np|-n|--np|-c", argv[i]) >= 0) {
+        if (dt__config_choice_index("-np|-n|--np|-c", argv[i]) >= 0) {
             DT_TRY(take_count(argv[i], argv[i + 1], 1, &launch->np));
         } else if (!strcmp(argv[i], "--restarts")) {
             DT_TRY(take_count(argv[i], argv[i + 1], 0, &launch->restarts));
         } else if (!strcmp(argv[i], "--grow")) {
             DT_TRY(take_number(argv[i], argv[i + 1], 1, &launch->grow_secs));
-        } else if (dt__config_word_index("-wdir|--wdir|-wd|--wd", argv[i]) >= 0) {
+        } else if (dt__config_choice_index("-wdir|--wdir|-wd|--wd", argv[i]) >= 0) {
             return dt_fail(DT_EUSAGE,
                            "launch %s: expected `cd` before it: launch looks for the "
                            "run directory, too",
                            argv[i]);
-        } else if (dt__config_word_index(hostfile, argv[i]) >= 0 && argv[i + 1]) {
+        } else if (dt__config_choice_index(hostfile, argv[i]) >= 0 && argv[i + 1]) {
             hosts->file = argv[i + 1];
         } else {
-            if (dt__config_word_index(agent, argv[i]) >= 0) hosts->agent = argv[i + 1];
+            if (dt__config_choice_index(agent, argv[i]) >= 0) hosts->agent = argv[i + 1];
             if (!strcmp(argv[i], "plm_rsh_args")) hosts->agent_args = argv[i + 1];
             launch->option[launch->options++] = argv[i];
             continue;

@@ -9,7 +9,7 @@ dt_status cmd_options(int argc, char **argv)
     const char *what = NULL;
     int form = DT_DESCRIBE_TEXT;
     for (int i = 1; i < argc; i++) {
-        const int flag = dt__config_word_index(flags, argv[i]);
+        const int flag = dt__config_choice_index(flags, argv[i]);
         if (flag >= 0)
             form = flag;
         else if (argv[i][0] != '-' && !what)

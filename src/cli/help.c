@@ -104,7 +104,7 @@ static void print_table(FILE *out)
     for (size_t i = 0; i < commands_count; i++) {
         const bool trains = strstr(commands[i].usage, "CONFIG.ini") != NULL;
         fprintf(out, "%s:", commands[i].name);
-        dt__option_words(out, commands[trains ? 0 : i].name);
+        dt__option_completions(out, commands[trains ? 0 : i].name);
         for (const char *flag = commands[i].usage; (flag = strstr(flag, "--")); flag++) {
             size_t length = 2 + strspn(flag + 2, "abcdefghijklmnopqrstuvwxyz-");
             fprintf(out, " %.*s", (int)length, flag);

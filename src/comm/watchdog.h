@@ -35,11 +35,11 @@
 #include "comm/comm.h"
 #include "comm/shared.h"
 
-enum { DT__PHASE_WORDS = DT_PHASE_TEXT / 8 };
+enum { DT__PHASE_CHOICES = DT_PHASE_TEXT / 8 };
 
 /* A short text that may be read while it changes. */
 struct dt__phase {
-    _Atomic uint64_t word[DT__PHASE_WORDS];
+    _Atomic uint64_t word[DT__PHASE_CHOICES];
 };
 
 /* One rank's row. Times are of the host's monotonic clock. */
@@ -71,7 +71,7 @@ struct dt__heartbeat_message {
     int64_t stop;    /* mark of a requested stop; 0: none */
     int64_t last;    /* no other message follows */
     int64_t told;    /* the job ends: an error line was printed */
-    uint64_t step, phase[DT__PHASE_WORDS];
+    uint64_t step, phase[DT__PHASE_CHOICES];
 };
 
 /* A rank of another host that exchanges messages with this rank. */

@@ -34,10 +34,10 @@
       "data.gap: expected a number of rows (100), seconds (3600s) or days (2d)")                   \
     X(*c->data.shape && c->model.embedding > 0,                                                    \
       "data.shape and model.embedding: expected one of them: pictures have no categories")         \
-    X(encodes && *c->data.shape,                                                                   \
+    X(encodes && * c->data.shape,                                                                  \
       "data.encode and data.shape: pictures have no columns of numbers to encode; expected one "   \
       "of them")                                                                                   \
-    X(encodes && *c->data.augment,                                                                 \
+    X(encodes && * c->data.augment,                                                                \
       "data.encode and data.augment: a changed picture has other values than its encodings; "      \
       "expected one of them")                                                                      \
     X(c->data.decimal == DT_DECIMAL_COMMA && !strcmp(c->data.separator, ","),                      \
@@ -158,7 +158,8 @@
       "model")                                                                                     \
     X(*c->eval.also_labels && !*c->eval.also, "eval.also_labels: expected eval.also as well")      \
     X(dt__config_fits(c) && !evaluates && !c->search.folds,                                        \
-      "eval.threshold and eval.calibrate: expected data.eval or data.eval_fraction: held-out rows "\
+      "eval.threshold and eval.calibrate: expected data.eval or data.eval_fraction: held-out "     \
+      "rows "                                                                                      \
       "choose them")                                                                               \
     X(!classifies && (c->eval.calibrate || *c->eval.positive || strcmp(c->eval.threshold, "0.5")), \
       "eval.positive, eval.threshold, eval.calibrate: expected model.task=classify: other tasks "  \
@@ -208,7 +209,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
     bool encodes = c->data.encode != DT_ENCODE_NONE && c->data.encode != DT_ENCODE_AUTO;
     bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0; /* 0: sync */
     const bool split =
-        c->model.split > 0 || dt__word_index(c->model.layers, " \t\n\v\f\r,()", "split") >= 0;
+        c->model.split > 0 || dt__choice_index(c->model.layers, " \t\n\v\f\r,()", "split") >= 0;
 #define BROKEN(broken, message) broken,
     const bool is_broken[] = {RULES(BROKEN)};
     for (int i = 0; dt__rule_messages[i]; i++)
@@ -232,7 +233,7 @@ static bool steers_plateau(const struct dt_config *before, const struct dt_confi
                            const char *key)
 {
     static const char keys[] = "data.eval|data.eval_labels|eval.steps|eval.batches|eval.metric";
-    return dt__config_word_index(keys, key) >= 0 &&
+    return dt__config_choice_index(keys, key) >= 0 &&
            (before->train.schedule == DT_SCHED_PLATEAU || now->train.schedule == DT_SCHED_PLATEAU);
 }
 
@@ -250,7 +251,7 @@ static dt_status changes_report(enum dt__resume resume, const struct dt_config *
         /* 0 means the value of the run */
         const bool takes_any =
             !strcmp(is, "0") &&
-            dt__config_word_index("run.replicas|run.parts|train.groups", option->name) >= 0;
+            dt__config_choice_index("run.replicas|run.parts|train.groups", option->name) >= 0;
         if (!takes_any && strcmp(was, is)) DT_TRY(report(arg, option->name, was, is));
     }
     return DT_OK;
@@ -325,7 +326,7 @@ static dt_status refuse_other_trials(void *arg, const char *key, const char *bef
         "model.dropout|model.embedding|model.wide|train.epochs|train.max_steps|eval.steps|"
         "eval.batches|eval.metric|eval.weighted|eval.patience|eval.positive|eval.threshold|"
         "eval.calibrate|predict.interval";
-    return dt__config_word_index(keys, key) >= 0 ? refuse_change(arg, key, before, now) : DT_OK;
+    return dt__config_choice_index(keys, key) >= 0 ? refuse_change(arg, key, before, now) : DT_OK;
 }
 
 dt_status dt__config_match_search(const struct dt_config *before, const struct dt_config *now)

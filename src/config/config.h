@@ -7,7 +7,7 @@
 #include "dtrain/config.h"
 
 /* Choices: the words of an enumerated option, in the order of the C enumerators. */
-#define DT_FORMAT_WORDS "auto|idx|csv|libsvm|json|hdf5"
+#define DT_FORMAT_CHOICES "auto|idx|csv|libsvm|json|hdf5"
 enum dt_format {
     DT_FORMAT_AUTO,
     DT_FORMAT_IDX,
@@ -16,11 +16,11 @@ enum dt_format {
     DT_FORMAT_JSON,
     DT_FORMAT_HDF5
 };
-#define DT_HEADER_WORDS "auto|yes|no"
+#define DT_HEADER_CHOICES "auto|yes|no"
 enum dt_header { DT_HEADER_AUTO, DT_HEADER_YES, DT_HEADER_NO };
-#define DT_NORMALIZE_WORDS "none|standard|robust"
+#define DT_NORMALIZE_CHOICES "none|standard|robust"
 enum dt_normalize { DT_NORMALIZE_NONE, DT_NORMALIZE_STANDARD, DT_NORMALIZE_ROBUST };
-#define DT_ENCODE_WORDS "none|normal|ple|cosine|auto"
+#define DT_ENCODE_CHOICES "none|normal|ple|cosine|auto"
 enum dt_encode {
     DT_ENCODE_NONE,
     DT_ENCODE_NORMAL,
@@ -28,17 +28,17 @@ enum dt_encode {
     DT_ENCODE_COSINE,
     DT_ENCODE_AUTO
 };
-#define DT_NORMALIZE_TARGET_WORDS "auto|no|yes"
+#define DT_NORMALIZE_TARGET_CHOICES "auto|no|yes"
 enum dt_normalize_target {
     DT_NORMALIZE_TARGET_AUTO,
     DT_NORMALIZE_TARGET_NO,
     DT_NORMALIZE_TARGET_YES
 };
-#define DT_PRECISION_WORDS "f32|bf16"
+#define DT_PRECISION_CHOICES "f32|bf16"
 enum dt_precision { DT_PRECISION_F32, DT_PRECISION_BF16 };
-#define DT_KIND_WORDS "linear|mlp"
+#define DT_KIND_CHOICES "linear|mlp"
 enum dt_kind { DT_KIND_LINEAR, DT_KIND_MLP };
-#define DT_ACTIVATION_WORDS "relu|tanh|sigmoid|gelu|silu|leaky_relu|softplus"
+#define DT_ACTIVATION_CHOICES "relu|tanh|sigmoid|gelu|silu|leaky_relu|softplus"
 enum dt_activation {
     DT_ACT_RELU,
     DT_ACT_TANH,
@@ -48,21 +48,21 @@ enum dt_activation {
     DT_ACT_LEAKY_RELU,
     DT_ACT_SOFTPLUS
 };
-#define DT_OUTPUT_BIAS_WORDS "auto|zero|baseline"
+#define DT_OUTPUT_BIAS_CHOICES "auto|zero|baseline"
 enum dt_output_bias { DT_OUTPUT_BIAS_AUTO, DT_OUTPUT_BIAS_ZERO, DT_OUTPUT_BIAS_BASELINE };
-#define DT_TASK_WORDS "classify|regress|multilabel"
-#define DT_CLASS_WEIGHT_WORDS "none|balanced"
+#define DT_TASK_CHOICES "classify|regress|multilabel"
+#define DT_CLASS_WEIGHT_CHOICES "none|balanced"
 enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
-#define DT_UNLABELLED_WORDS "error|skip"
+#define DT_UNLABELLED_CHOICES "error|skip"
 enum dt_unlabelled { DT_UNLABELLED_ERROR, DT_UNLABELLED_SKIP };
-#define DT_DECIMAL_WORDS ".|,"
+#define DT_DECIMAL_CHOICES ".|,"
 enum dt_decimal { DT_DECIMAL_POINT, DT_DECIMAL_COMMA };
-#define DT_DATES_WORDS "auto|error"
+#define DT_DATES_CHOICES "auto|error"
 enum dt_dates { DT_DATES_AUTO, DT_DATES_ERROR };
-#define DT_MISSING_WORDS "error|mean|flag"
+#define DT_MISSING_CHOICES "error|mean|flag"
 enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
 enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS, DT_TASK_MULTILABEL };
-#define DT_LOSS_WORDS "auto|mse|mae|huber|poisson|binary|quantile"
+#define DT_LOSS_CHOICES "auto|mse|mae|huber|poisson|binary|quantile"
 enum dt_loss {
     DT_LOSS_AUTO,
     DT_LOSS_MSE,
@@ -72,9 +72,9 @@ enum dt_loss {
     DT_LOSS_BINARY,
     DT_LOSS_QUANTILE
 };
-#define DT_MODE_WORDS "sync|async"
+#define DT_MODE_CHOICES "sync|async"
 enum dt_mode { DT_MODE_SYNC, DT_MODE_ASYNC };
-#define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl|lamb"
+#define DT_OPTIMIZER_CHOICES "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl|lamb"
 enum dt_optimizer_kind {
     DT_OPT_SGD,
     DT_OPT_NESTEROV,
@@ -85,9 +85,9 @@ enum dt_optimizer_kind {
     DT_OPT_FTRL,
     DT_OPT_LAMB
 };
-#define DT_WIDE_OPTIMIZER_WORDS "same|" DT_OPTIMIZER_WORDS /* enum dt_optimizer_kind + 1 */
-#define DT_WIDE(key) (DT_OPT_##key + 1)                    /* 0 is "same" */
-#define DT_SCHEDULE_WORDS "constant|linear|cosine|exponential|step|plateau"
+#define DT_WIDE_OPTIMIZER_CHOICES "same|" DT_OPTIMIZER_CHOICES /* enum dt_optimizer_kind + 1 */
+#define DT_WIDE(key) (DT_OPT_##key + 1)                        /* 0 is "same" */
+#define DT_SCHEDULE_CHOICES "constant|linear|cosine|exponential|step|plateau"
 enum dt_schedule_kind {
     DT_SCHED_CONSTANT,
     DT_SCHED_LINEAR,
@@ -96,21 +96,21 @@ enum dt_schedule_kind {
     DT_SCHED_STEP,
     DT_SCHED_PLATEAU
 };
-#define DT_EXCHANGE_WORDS "auto|reduce|node|ordered"
+#define DT_EXCHANGE_CHOICES "auto|reduce|node|ordered"
 enum dt_exchange_kind {
     DT_EXCHANGE_AUTO,
     DT_EXCHANGE_REDUCE,
     DT_EXCHANGE_NODE,
     DT_EXCHANGE_ORDERED
 };
-#define DT_WIRE_WORDS "f32|bf16|q8"
+#define DT_WIRE_CHOICES "f32|bf16|q8"
 enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 
-#define DT_EXPORT_WORDS "no|yes|better"
+#define DT_EXPORT_CHOICES "no|yes|better"
 enum dt_export { DT_EXPORT_NO, DT_EXPORT_YES, DT_EXPORT_BETTER };
-#define DT_PREDICT_FORMAT_WORDS "json|csv"
+#define DT_PREDICT_FORMAT_CHOICES "json|csv"
 enum dt_predict_format { DT_PREDICT_JSON, DT_PREDICT_CSV };
-#define DT_PRESET_WORDS "auto|table|none"
+#define DT_PRESET_CHOICES "auto|table|none"
 enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 /* The settings of run.preset=table that do not depend on the data. */
 #define DT_PRESET_TABLE(X)                                                                         \
@@ -119,10 +119,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X("train.lr", "0.002") X("train.schedule", "cosine")
 #define DT_PRESET_PAIR(key, value) key "=" value ", "
 
-/* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
- * the words). Range: lowest and highest value; for WORD the words.
+/* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), CHOICE (int; one of
+ * the choices). Range: lowest and highest value; for CHOICE the choices.
  *
- * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, RECORDED or FREE,
+ * X(section, key, TYPE, default as text, min, max, choices or NULL, resume: FIXED, RECORDED or FREE,
  * the commands that take it, help)
  *
  * FIXED keys define the run: a resume that changes one is refused. FREE keys may change. RECORDED
@@ -134,7 +134,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_run(X)                                                                          \
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
-    X(run, preset, WORD, "auto", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
+    X(run, preset, CHOICE, "auto", 0, 0, DT_PRESET_CHOICES, FREE, "train",                         \
       "table: defaults that suit most tables, for keys that are not given: " DT_PRESET_TABLE(      \
           DT_PRESET_PAIR) "data.normalize_target=yes, data.clamp_target=yes (regress), "           \
                           "eval.metric=loss (classes), "                                           \
@@ -158,7 +158,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "first start")                                                                               \
     X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "train eval predict serve",                    \
       "BLAS threads per rank")                                                                     \
-    X(run, precision, WORD, "f32", 0, 0, DT_PRECISION_WORDS, FIXED, "train",                       \
+    X(run, precision, CHOICE, "f32", 0, 0, DT_PRECISION_CHOICES, FIXED, "train",                   \
       "precision of the matrix products in all layers except the last; bf16: operands in "         \
       "bf16, sums in f32. Weights, optimizer, loss and every evaluation stay f32")                 \
     X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "train",                                    \
@@ -217,9 +217,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, gap, TEXT, "0", 0, 0, NULL, FIXED, "train",                                            \
       "with data.time: what is left out in front of held-out and of test rows: so many rows, or "  \
       "a time such as 3600s or 2d (numbers of data.time count seconds)")                           \
-    X(data, format, WORD, "auto", 0, 0, DT_FORMAT_WORDS, FIXED, "train eval predict shard",        \
+    X(data, format, CHOICE, "auto", 0, 0, DT_FORMAT_CHOICES, FIXED, "train eval predict shard",    \
       "file format; auto: by content and name")                                                    \
-    X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED,                                    \
+    X(data, header, CHOICE, "auto", 0, 0, DT_HEADER_CHOICES, FIXED,                                \
       "train eval predict shard inspect", "CSV: whether the first row names the columns")          \
     X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",              \
       "CSV: the column to predict, by name or number. Numbers count from 0, or from -1 at "        \
@@ -232,11 +232,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
       "CSV: auto (comma, semicolon, tab, bar, or else blanks), tab, space or a character. space: " \
       "a run of blanks or tabs is one separator, also at the start and end of a line")             \
-    X(data, unlabelled, WORD, "error", 0, 0, DT_UNLABELLED_WORDS, FIXED,                           \
+    X(data, unlabelled, CHOICE, "error", 0, 0, DT_UNLABELLED_CHOICES, FIXED,                       \
       "train eval predict shard", "CSV: rows without a label are an error, or are left out")       \
-    X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
-      "CSV: character before the decimals of numbers: . or ,")                                     \
-    X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard inspect",          \
+    X(data, decimal, CHOICE, ".", 0, 0, DT_DECIMAL_CHOICES, FIXED,                                 \
+      "train eval predict shard inspect", "CSV: character before the decimals of numbers: . or ,") \
+    X(data, missing, CHOICE, "error", 0, 0, DT_MISSING_CHOICES, FIXED, "train shard inspect",      \
       "CSV: what a gap means (an empty field, NA, N/A, NaN, null or ?). error: a gap is an "       \
       "error. mean: a number takes the column's mean in the training data. flag: as mean, "        \
       "and a 0/1 column marks the gaps. With mean and flag a gap in a column of texts is a "       \
@@ -247,7 +247,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "or texts that are nearly all different. none: a text is an error, unless data.ignore "      \
       "leaves its column out. Each different text of a column becomes one 0/1 feature; one "       \
       "more is for texts that training never saw")                                                 \
-    X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard inspect",               \
+    X(data, dates, CHOICE, "auto", 0, 0, DT_DATES_CHOICES, FIXED, "train shard inspect",           \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
       "there are times (zones are not looked at); times alone (13:25) become the hour; "           \
@@ -276,7 +276,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "shape of a row, HEIGHTxWIDTHxCHANNELS, for layers that need one; empty: the file's")        \
     X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "train",                                   \
       "factor by which every feature is multiplied")                                               \
-    X(data, normalize, WORD, "none", 0, 0, DT_NORMALIZE_WORDS, FIXED, "train",                     \
+    X(data, normalize, CHOICE, "none", 0, 0, DT_NORMALIZE_CHOICES, FIXED, "train",                 \
       "standard: features with mean 0 and variance 1, statistics kept in the model; "              \
       "robust: the same, but misprints and other outliers do not change the statistics; it "       \
       "also sets data.clip=5 if that is 0")                                                        \
@@ -284,7 +284,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "limits features to this value and its negative, after scaling and normalisation, so "       \
       "that outliers do not decide a prediction (5 is usual for tables); 0: off, or 5 with "       \
       "data.normalize=robust")                                                                     \
-    X(data, encode, WORD, "auto", 0, 0, DT_ENCODE_WORDS, FIXED, "train",                           \
+    X(data, encode, CHOICE, "auto", 0, 0, DT_ENCODE_CHOICES, FIXED, "train",                       \
       "further inputs from each number of a table (not from texts, flags or columns of two "       \
       "values): normal: z, the normal quantile of its rank; ple: z and piecewise linear "          \
       "fractions of it; cosine: z and cosines of it at fixed random frequencies; auto: with "      \
@@ -295,7 +295,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "data.encode=cosine: deviation of the frequencies")                                          \
     X(data, encode_width, INT, "24", 1, 256, NULL, FIXED, "train",                                 \
       "data.encode=cosine: frequencies of a number")                                               \
-    X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
+    X(data, normalize_target, CHOICE, "auto", 0, 0, DT_NORMALIZE_TARGET_CHOICES, FIXED, "train",   \
       "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions stay "      \
       "in the units of the targets; auto: yes if a target's mean is above 10 or below -10, "       \
       "or its deviation is below 0.1 or above 10")                                                 \
@@ -319,11 +319,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "layer must also have 1,024 classes or more to be split. 0: no "                             \
       "layer is split by its size. One layer by hand, in model.layers: dense 4096 relu "           \
       "split, or output dense 100000 split")                                                       \
-    X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
+    X(model, kind, CHOICE, "mlp", 0, 0, DT_KIND_CHOICES, FREE, "train",                            \
       "short form of model.layers: linear: no hidden layer; mlp: a multilayer perceptron")         \
     X(model, hidden, TEXT, "512,256", 0, 0, NULL, FREE, "train",                                   \
       "mlp: widths of the hidden layers, comma-separated")                                         \
-    X(model, activation, WORD, "relu", 0, 0, DT_ACTIVATION_WORDS, FREE, "train",                   \
+    X(model, activation, CHOICE, "relu", 0, 0, DT_ACTIVATION_CHOICES, FREE, "train",               \
       "mlp: activation of the hidden layers (gelu: by erf)")                                       \
     X(model, dropout, REAL, "0", 0, 0.95, NULL, FREE, "train",                                     \
       "mlp: probability to drop a hidden unit in training")                                        \
@@ -332,17 +332,17 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "layer reads in place of 0/1 inputs; 0: off")                                                \
     X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
       "wide and deep: adds a linear path from all inputs to the outputs")                          \
-    X(model, output_bias, WORD, "auto", 0, 0, DT_OUTPUT_BIAS_WORDS, FIXED, "train",                \
+    X(model, output_bias, CHOICE, "auto", 0, 0, DT_OUTPUT_BIAS_CHOICES, FIXED, "train",            \
       "where the bias of the output layer starts: zero, or baseline: at the constant that has "    \
       "the least loss on the training rows (mean, median, log-odds, ...). No weight decay draws "  \
       "it to 0 then, and with poisson the weights of that layer start at 0. auto: baseline with "  \
       "run.preset=table or train.loss=poisson, else zero")                                         \
-    X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
+    X(model, task, CHOICE, "classify", 0, 0, DT_TASK_CHOICES, FIXED, "train shard",                \
       "classify: one class per row; regress: one or more numbers; multilabel: several "            \
       "columns that are 0 or 1. train.loss says which loss")
 
 #define DT_OPTIONS_train(X)                                                                        \
-    X(train, mode, WORD, "sync", 0, 0, DT_MODE_WORDS, FIXED, "train",                              \
+    X(train, mode, CHOICE, "sync", 0, 0, DT_MODE_CHOICES, FIXED, "train",                          \
       "sync: averaged gradients; async: Downpour SGD")                                             \
     X(train, batch, INT, "128", 0, 1e9, NULL, FIXED, "train",                                      \
       "sync: samples in one step, all replicas together. async: a gradient is of batch / "         \
@@ -352,13 +352,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "train",                                  \
       "training ends at this step, counted from the run's first start, not from a resume; "        \
       "-1: no limit; 0: save step 0 and end")                                                      \
-    X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
+    X(train, optimizer, CHOICE, "sgd", 0, 0, DT_OPTIMIZER_CHOICES, FIXED, "train",                 \
       "update rule. sgd, adagrad, rmsprop, adam and adamw have PyTorch's formulas; "               \
       "nesterov is PyTorch's SGD with nesterov=True. The default values are those of this "        \
       "page, not PyTorch's. ftrl is FTRL-Proximal: alpha is train.lr, beta train.epsilon, "        \
       "L1 train.l1, L2 train.weight_decay. lamb: adamw's step, scaled to the norm of the "         \
       "tensor's weights, for large batches")                                                       \
-    X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
+    X(train, wide_optimizer, CHOICE, "same", 0, 0, DT_WIDE_OPTIMIZER_CHOICES, FIXED, "train",      \
       "update rule of the linear path of model.wide; same: train.optimizer")                       \
     X(train, wide_lr, REAL, "0", 0, 1e9, NULL, RECORDED, "train",                                  \
       "learning rate of the linear path of model.wide; it follows train.schedule, except "         \
@@ -388,7 +388,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "sparse rows: a step updates the weights and the optimizer state of only those "             \
       "features that occur in its batch (sgd without momentum, adagrad and ftrl, without "         \
       "weight decay, always do so)")                                                               \
-    X(train, loss, WORD, "auto", 0, 0, DT_LOSS_WORDS, FIXED, "train",                              \
+    X(train, loss, CHOICE, "auto", 0, 0, DT_LOSS_CHOICES, FIXED, "train",                          \
       "auto: cross-entropy (binary for model.task=multilabel), or mse (squared error) for "        \
       "model.task=regress, which may have others: mae (absolute), huber, poisson (counts: the "    \
       "prediction is e^output), or quantile (several of each target)")                             \
@@ -401,9 +401,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "them")                                                                                      \
     X(train, clip_norm, REAL, "0", 0, 1e30, NULL, RECORDED, "train",                               \
       "limit of the global norm of a step's gradient; 0: off")                                     \
-    X(train, class_weight, WORD, "none", 0, 0, DT_CLASS_WEIGHT_WORDS, FIXED, "train",              \
+    X(train, class_weight, CHOICE, "none", 0, 0, DT_CLASS_WEIGHT_CHOICES, FIXED, "train",          \
       "balanced: rows of rare classes weigh more, rows / (classes * rows of the class)")           \
-    X(train, schedule, WORD, "constant", 0, 0, DT_SCHEDULE_WORDS, RECORDED, "train",               \
+    X(train, schedule, CHOICE, "constant", 0, 0, DT_SCHEDULE_CHOICES, RECORDED, "train",           \
       "how the learning rate changes with the steps; plateau: multiplied by decay_rate "           \
       "when evaluations get no better")                                                            \
     X(train, plateau_evals, INT, "3", 1, 1e9, NULL, RECORDED, "train",                             \
@@ -418,7 +418,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, RECORDED, "train",                                   \
       "linear, cosine: the rate at the end; exponential, step, plateau: the least rate; "          \
       "constant: no effect")                                                                       \
-    X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
+    X(train, exchange, CHOICE, "auto", 0, 0, DT_EXCHANGE_CHOICES, FREE, "train",                   \
       "sync: how gradients are summed. node: on one host, by the workers in shared memory. "       \
       "ordered: on several hosts, by messages between workers. Both add in one fixed "             \
       "order, so the result does not depend on the number of ranks. reduce: by MPI_Reduce "        \
@@ -444,7 +444,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "local_steps > 1: the exchange of a round goes on during the next round, and its "           \
       "result is applied one round late (DiLoCo, Douillard et al. 2023, with late "                \
       "updates). It changes the result; train.outer_lr is then better at 0.4 to 0.5")              \
-    X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, RECORDED, "train",                            \
+    X(train, wire, CHOICE, "f32", 0, 0, DT_WIRE_CHOICES, RECORDED, "train",                        \
       "train.mode=sync: number format on the network between groups: f32; bf16: 16 bits; q8: 8 "   \
       "bits, and one scale per 256 numbers. The sender keeps the rounding error and adds it to "   \
       "its "                                                                                       \
@@ -470,12 +470,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "end. No effect with eval.dedicated")                                                        \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
       "evaluate only the first N x 256 held-out rows, N being this number; 0: all")                \
-    X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
+    X(eval, metric, CHOICE, "auto", 0, 0, DT_METRIC_CHOICES, FREE, "train",                        \
       "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
       "train.loss. Of several targets with different units, rmse says most about the largest; "    \
       "r2 counts all the same")                                                                    \
     X(eval, also, TEXT, "", 0, 0, NULL, FREE, "train eval",                                        \
-      "further sets of rows to measure, which choose nothing: shift:later.csv,more.csv,train:5000. " \
+      "further sets of rows to measure, which choose nothing: "                                    \
+      "shift:later.csv,more.csv,train:5000. "                                                      \
       "NAME:FILES starts a set, a word without NAME: belongs to the set before, train:N is a "     \
       "sample of N training rows, ./a:b.csv is a path with a colon. Rows of classes that "         \
       "training never saw count as wrong. The set test is measured only once, at the end, by "     \
@@ -494,7 +495,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "two classes: the probability above which a row is called positive, or what held-out rows "  \
       "choose it by at the end: f1, balanced_accuracy, cost:FP,FN (the costs of a false positive " \
       "and a false negative), recall:R (at least R of the positive rows). The model keeps it")     \
-    X(eval, calibrate, WORD, "no", 0, 0, DT_CALIBRATE_WORDS, FREE, "train",                        \
+    X(eval, calibrate, CHOICE, "no", 0, 0, DT_CALIBRATE_CHOICES, FREE, "train",                    \
       "classes: yes: divide the outputs by a temperature, fitted to held-out rows at the end, so " \
       "that probabilities are frequencies; auto: only if their log loss falls by more than its "   \
       "standard error. The model keeps it")                                                        \
@@ -517,7 +518,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_export(X)                                                                       \
     X(export, latest, BOOL, "yes", 0, 0, NULL, FREE, "train",                                      \
       "export a model with each checkpoint")                                                       \
-    X(export, best, WORD, "yes", 0, 0, DT_EXPORT_WORDS, FREE, "train",                             \
+    X(export, best, CHOICE, "yes", 0, 0, DT_EXPORT_CHOICES, FREE, "train",                         \
       "export the best model by eval.metric; better: only one that beats the model of run.init, "  \
       "measured on the same rows, so that what is in export/best stays otherwise")                 \
     X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "train",                                         \
@@ -525,7 +526,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "may be left out")
 
 #define DT_OPTIONS_predict(X)                                                                      \
-    X(predict, format, WORD, "json", 0, 0, DT_PREDICT_FORMAT_WORDS, FREE, "predict",               \
+    X(predict, format, CHOICE, "json", 0, 0, DT_PREDICT_FORMAT_CHOICES, FREE, "predict",           \
       "format of the predictions: JSON lines, or CSV with a header, which names classes and "      \
       "targets. The column error says why a row could not be predicted")                           \
     X(predict, keep, TEXT, "", 0, 0, NULL, FREE, "predict",                                        \
@@ -538,7 +539,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "predictions of a model of several members have their deviation too, as spread")             \
     X(predict, interval, REAL, "0", 0, 0.9999, NULL, FREE, "train predict export serve",           \
       "numbers: the part of new targets, e.g. 0.9, that lies between low and high of their "       \
-      "predictions; 0: no intervals. A run keeps residuals of its test rows (data.test_fraction), "\
+      "predictions; 0: no intervals. A run keeps residuals of its test rows "                      \
+      "(data.test_fraction), "                                                                     \
       "a search with folds those of held-out rows, and the model then gives intervals of any "     \
       "coverage")                                                                                  \
     X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
@@ -598,7 +600,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_importance(X)                                                                   \
     X(importance, repeats, INT, "5", 1, 10000, NULL, FREE, "importance",                           \
       "how often the rows of each column are permuted")                                            \
-    X(importance, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "importance",                 \
+    X(importance, metric, CHOICE, "auto", 0, 0, DT_METRIC_CHOICES, FREE, "importance",             \
       "the metric that gets worse; auto: eval.metric of the run")                                  \
     X(importance, group, BOOL, "yes", 0, 0, NULL, FREE, "importance",                              \
       "permute columns of numbers together that correlate by 0.9 or more, or -0.9 or less")
@@ -611,9 +613,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(test, round_secs, REAL, "20", 0, 1e6, NULL, FREE, "train",                                   \
       "how long a stop waits for the end of a round of local steps")
 
-#define DT_CALIBRATE_WORDS "no|auto|yes"
+#define DT_CALIBRATE_CHOICES "no|auto|yes"
 enum dt_calibrate { DT_CALIBRATE_NO, DT_CALIBRATE_AUTO, DT_CALIBRATE_YES };
-#define DT_METRIC_WORDS                                                                            \
+#define DT_METRIC_CHOICES                                                                          \
     "auto|loss|log_loss|pinball|accuracy|top5|auc|f1|balanced_accuracy|average_precision|brier|"   \
     "ece|rmse|mae|r2|mape"
 enum dt_metric {
@@ -636,14 +638,15 @@ enum dt_metric {
 };
 
 #define DT_SECTIONS(S)                                                                             \
-    S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(search)   \
-    S(importance) S(test)
+    S(run)                                                                                         \
+    S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(search)            \
+        S(importance) S(test)
 
 #define DT_FIELD_INT int64_t
 #define DT_FIELD_REAL double
 #define DT_FIELD_BOOL bool
 #define DT_FIELD_TEXT char *
-#define DT_FIELD_WORD int
+#define DT_FIELD_CHOICE int
 #define DT_FIELD(section, key, type, ...) DT_FIELD_##type key;
 /* The member of a section has its name, except export_ in C++, where export is a keyword. */
 #define DT_MEMBER_run run
@@ -695,7 +698,7 @@ bool dt__config_is_changed(const struct dt_config *config, const char *name);
 
 /* Decides run.preset=auto (`table`: the training data is a table), and sets the preset's values
  * except for given keys. Call it before dt__config_check; dt_train does so. */
-dt_status dt__config_settle(struct dt_config *config, bool table);
+dt_status dt__config_resolve(struct dt_config *config, bool table);
 /* The properties of a table on which the preset depends. */
 struct dt_table_size {
     uint64_t rows;  /* of training */
@@ -705,13 +708,13 @@ struct dt_table_size {
     bool sparse;    /* some columns are texts */
     bool evaluates; /* there are held-out rows */
 };
-/* Sets the preset's values that depend on the training data. Call it after dt__config_settle. */
-dt_status dt__config_settle_by_data(struct dt_config *config, const struct dt_table_size *size);
+/* Sets the preset's values that depend on the training data. Call it after dt__config_resolve. */
+dt_status dt__config_resolve_by_data(struct dt_config *config, const struct dt_table_size *size);
 /* Returns true if model.layers is not known before that, because the widths depend on the data. */
 bool dt__config_widths_wait(const struct dt_config *config);
 /* A resume keeps its settings: keys that a preset set, in the earlier run or now, and that are not
  * given now, take the values of the earlier run. */
-dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before);
+dt_status dt__config_resolve_resume(struct dt_config *config, const struct dt_config *before);
 /* Writes "key=value, ..." for the keys that the preset has set. The caller frees it. */
 dt_status dt__config_preset_text(const struct dt_config *config, char **out);
 
@@ -768,10 +771,10 @@ dt_status dt__config_changes(const struct dt_config *before, const struct dt_con
 enum dt_describe { DT_DESCRIBE_TEXT, DT_DESCRIBE_MARKDOWN, DT_DESCRIBE_MANUAL, DT_DESCRIBE_SCHEMA };
 dt_status dt__config_describe(FILE *out, enum dt_describe form, const char *what);
 
-/* Copies the word of an enumerated value into a buffer of at least 16 bytes and returns it, e.g.
- * dt__config_word(DT_MODE_WORDS, DT_MODE_SYNC) -> "sync". */
-const char *dt__config_word(const char *words, int value, char buffer[16]);
-/* Returns the index of a word in "a|b|c"; -1: not found. */
-int dt__config_word_index(const char *words, const char *word);
+/* Copies the text of an enumerated value into a buffer of at least 16 bytes and returns it, e.g.
+ * dt__config_choice(DT_MODE_CHOICES, DT_MODE_SYNC) -> "sync". */
+const char *dt__config_choice(const char *choices, int value, char buffer[16]);
+/* Returns the index of a choice in "a|b|c"; -1: not found. */
+int dt__config_choice_index(const char *choices, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* Descriptions of the options: for a terminal, as a Markdown table, as the manual page
- * dtrain-config(5), as a JSON Schema, and as words for completions. All come from the table. */
+ * dtrain-config(5), as a JSON Schema, and as choices for completions. All come from the table. */
 #include <jansson.h>
 #include <string.h>
 
@@ -33,8 +33,8 @@ static const char RESUME[] =
 static void option_range(const struct dt__option *option, char *buffer, size_t size)
 {
     const char *type = option->type == DT__INT ? "integer" : "number";
-    if (option->type == DT__WORD)
-        snprintf(buffer, size, "%s", option->words);
+    if (option->type == DT__CHOICE)
+        snprintf(buffer, size, "%s", option->choices);
     else if (option->type == DT__BOOL)
         snprintf(buffer, size, "yes|no");
     else if (option->type == DT__TEXT)
@@ -49,15 +49,15 @@ static void option_range(const struct dt__option *option, char *buffer, size_t s
 
 /* Returns the effect of a change when the run is resumed, as a phrase or as a word. Free keys of
  * the network are other ways to write model.layers, which is compared. */
-static const char *resume_text(const struct dt__option *option, bool word)
+static const char *resume_text(const struct dt__option *option, bool brief)
 {
     static const char *const texts[][2] = {
         [DT__FREE] = {"may change", "free"},
         [DT__FIXED] = {"must stay the same", "fixed"},
         [DT__RECORDED] = {"may change, and is recorded", "recorded"}};
     if (!strcmp(option->section, "model") && option->resume == DT__FREE)
-        return word ? texts[DT__FIXED][1] : "must give the same layers as before";
-    return texts[option->resume][word];
+        return brief ? texts[DT__FIXED][1] : "must give the same layers as before";
+    return texts[option->resume][brief];
 }
 
 /* Returns the next option after `option`, or the first one for NULL, that `what` selects: NULL for
@@ -284,7 +284,7 @@ static void describe_manual(FILE *out, const char *what)
 static json_t *schema_of(const struct dt__option *option)
 {
     const char *initial = option->initial, *help = option->help;
-    const char *words = option->type == DT__BOOL ? "yes|no" : option->words;
+    const char *choices = option->type == DT__BOOL ? "yes|no" : option->choices;
     if (option->type == DT__INT || option->type == DT__REAL)
         return json_pack("{s:s, s:f, s:f, s:o, s:s}", "type",
                          option->type == DT__INT ? "integer" : "number", "minimum", option->min,
@@ -294,9 +294,9 @@ static json_t *schema_of(const struct dt__option *option)
         return json_pack("{s:[s,s], s:s, s:s}", "type", "string", "number", "default", initial,
                          "description", help);
     json_t *list = option->type == DT__BOOL ? json_pack("[b,b]", 1, 0) : json_array();
-    for (const char *word = words; word; word = strchr(word, '|')) {
-        word += *word == '|';
-        json_array_append_new(list, json_stringn(word, strcspn(word, "|")));
+    for (const char *choice = choices; choice; choice = strchr(choice, '|')) {
+        choice += *choice == '|';
+        json_array_append_new(list, json_stringn(choice, strcspn(choice, "|")));
     }
     return json_pack("{s:o, s:s, s:s}", "enum", list, "default", initial, "description", help);
 }
@@ -337,14 +337,15 @@ dt_status dt__config_describe(FILE *out, enum dt_describe form, const char *what
     return DT_OK;
 }
 
-void dt__option_words(FILE *out, const char *command)
+void dt__option_completions(FILE *out, const char *command)
 {
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         if (dt__option_is_hidden(option) || !dt__option_is_for(option, command)) continue;
-        const char *words = option->type == DT__BOOL ? "yes|no" : option->words;
-        for (; words && *words; words += strcspn(words, "|") + (strchr(words, '|') != NULL))
-            fprintf(out, " %s=%.*s", option->name, (int)strcspn(words, "|"), words);
-        if (!words) fprintf(out, " %s=", option->name);
+        const char *choices = option->type == DT__BOOL ? "yes|no" : option->choices;
+        for (; choices && *choices;
+             choices += strcspn(choices, "|") + (strchr(choices, '|') != NULL))
+            fprintf(out, " %s=%.*s", option->name, (int)strcspn(choices, "|"), choices);
+        if (!choices) fprintf(out, " %s=", option->name);
     }
 }

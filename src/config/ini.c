@@ -191,7 +191,7 @@ static dt_status print_options(const struct dt_config *config, enum print which,
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
-                          dt__config_word_index("layers|task|split|output_bias", option->key) < 0;
+                          dt__config_choice_index("layers|task|split|output_bias", option->key) < 0;
         bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
         if (short_form || (place && which == PRINT_BUT_PLACE)) continue;
@@ -220,7 +220,7 @@ dt_status dt__config_print_given(const struct dt_config *config, const char *sec
         const struct dt__option *option = &dt__options[i];
         char value[DT_REAL_TEXT];
         if (config->given[i] != DT_GIVEN || strcmp(option->section, section) != 0 ||
-            dt__config_word_index(but, option->key) >= 0)
+            dt__config_choice_index(but, option->key) >= 0)
             continue;
         status = dt__text_add(&text, "%s = ", option->key);
         if (!status) status = value_quote(&text, dt__option_text(config, option, value));

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 
-enum dt__option_type { DT__INT, DT__REAL, DT__BOOL, DT__TEXT, DT__WORD };
+enum dt__option_type { DT__INT, DT__REAL, DT__BOOL, DT__TEXT, DT__CHOICE };
 
 enum dt__resume { DT__FREE, DT__FIXED, DT__RECORDED };
 
@@ -15,7 +15,7 @@ struct dt__option {
     enum dt__resume resume; /* effect of a change when a run is resumed */
     const char *initial;    /* default, as text */
     double min, max;        /* INT, REAL */
-    const char *words;      /* WORD: "a|b|c"; else NULL */
+    const char *choices;    /* CHOICE: "a|b|c"; else NULL */
     const char *commands;   /* commands that take it: "train eval" */
     const char *help;
     size_t offset; /* of the member in struct dt_config */
@@ -32,9 +32,9 @@ extern const struct dt__option dt__options[DT__OPTION_COUNT];
 /* Finds an option by name. DT_EUSAGE: there is none; the message has the nearest name, if one is
  * similar. */
 dt_status dt__option_find(const char *name, const struct dt__option **out);
-/* Returns the index of a word among words that each end with one of the characters `ends`; -1: not
- * found. */
-int dt__word_index(const char *words, const char *ends, const char *word);
+/* Returns the index of a choice among those that each end with one of the characters `ends`; -1:
+ * not found. */
+int dt__choice_index(const char *choices, const char *ends, const char *text);
 /* Returns true if a command, one word, takes the option. */
 bool dt__option_is_for(const struct dt__option *option, const char *command);
 /* Returns true if help and lists leave the option out: a hook for tests, or a retired key. */
@@ -61,7 +61,8 @@ void dt__template_print(FILE *out, const char *text, const struct dt__mark *mark
 void dt__version_print(FILE *out);
 /* Writes text for a manual page, escaped; "\n\n" begins a paragraph. */
 void dt__roff_text(FILE *out, const char *text);
-/* Writes " run.dir= train.mode=sync ...", the words that may follow a command, for completions. */
-void dt__option_words(FILE *out, const char *command);
+/* Writes " run.dir= train.mode=sync ...", the choices that may follow a command, for
+ * completions. */
+void dt__option_completions(FILE *out, const char *command);
 
 #endif

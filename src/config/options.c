@@ -12,8 +12,8 @@
 #include "base/internal.h"
 
 /* clang-format off */
-#define OPTION(section, key, type, initial, min, max, words, resume, commands, help)               \
-    {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, words,        \
+#define OPTION(section, key, type, initial, min, max, choices, resume, commands, help)               \
+    {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, choices,        \
      commands, help,                                                                               \
      offsetof(struct dt_config, section.key)},
 /* clang-format on */
@@ -89,9 +89,9 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
 bool dt__option_is_for(const struct dt__option *option, const char *command)
 {
     /* a search trains */
-    return dt__word_index(option->commands, " ", command) >= 0 ||
-           (!strcmp(command, "search") && dt__word_index(option->commands, " ", "train") >= 0) ||
-           (!strcmp(command, "importance") && dt__word_index(option->commands, " ", "eval") >= 0);
+    return dt__choice_index(option->commands, " ", command) >= 0 ||
+           (!strcmp(command, "search") && dt__choice_index(option->commands, " ", "train") >= 0) ||
+           (!strcmp(command, "importance") && dt__choice_index(option->commands, " ", "eval") >= 0);
 }
 
 bool dt__option_is_hidden(const struct dt__option *option)
@@ -101,35 +101,35 @@ bool dt__option_is_hidden(const struct dt__option *option)
 
 /* ---- text to value -------------------------------------------------------------------------- */
 
-static int word_index(const char *words, const char *ends, const char *text,
-                      int compare(const char *, const char *, size_t))
+static int choice_index(const char *choices, const char *ends, const char *text,
+                        int compare(const char *, const char *, size_t))
 {
     size_t length = strlen(text);
-    for (int index = 0; *words; index++) {
-        size_t size = strcspn(words, ends);
-        if (size == length && !compare(words, text, length)) return index;
-        words += size + (words[size] != '\0');
+    for (int index = 0; *choices; index++) {
+        size_t size = strcspn(choices, ends);
+        if (size == length && !compare(choices, text, length)) return index;
+        choices += size + (choices[size] != '\0');
     }
     return -1;
 }
 
-int dt__word_index(const char *words, const char *ends, const char *word)
+int dt__choice_index(const char *choices, const char *ends, const char *choice)
 {
-    return word_index(words, ends, word, strncmp);
+    return choice_index(choices, ends, choice, strncmp);
 }
 
-int dt__config_word_index(const char *words, const char *word)
+int dt__config_choice_index(const char *choices, const char *choice)
 {
-    return dt__word_index(words, "|", word);
+    return dt__choice_index(choices, "|", choice);
 }
 
-/* An option whose words start like this also takes true, false, on, off, 1 and 0. */
+/* An option whose choices start like this also takes true, false, on, off, 1 and 0. */
 static const char SWITCH[] = "no|yes|";
 
 /* Returns 0 or 1; -1: the word is neither. */
 static int switch_index(const char *value)
 {
-    const int index = word_index("no|yes|false|true|off|on|0|1", "|", value, strncasecmp);
+    const int index = choice_index("no|yes|false|true|off|on|0|1", "|", value, strncasecmp);
     return index < 0 ? -1 : index % 2;
 }
 
@@ -142,8 +142,8 @@ static dt_status value_refuse(const struct dt__option *option, const char *value
     if (option->type == DT__REAL)
         snprintf(expected, sizeof expected, "a number from %.10g to %.10g", option->min,
                  option->max);
-    if (option->type == DT__WORD) snprintf(expected, sizeof expected, "one of ");
-    const char *at = option->type == DT__WORD ? option->words : "";
+    if (option->type == DT__CHOICE) snprintf(expected, sizeof expected, "one of ");
+    const char *at = option->type == DT__CHOICE ? option->choices : "";
     for (; *at && strlen(expected) + 3 < sizeof expected; at++)
         snprintf(expected + strlen(expected), 3, *at == '|' ? ", " : "%c", *at);
     return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
@@ -179,9 +179,9 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
         if (index < 0) return value_refuse(option, value);
         *(bool *)field = index;
         break;
-    case DT__WORD:
-        index = dt__config_word_index(option->words, value);
-        if (index < 0 && !strncmp(option->words, SWITCH, strlen(SWITCH)))
+    case DT__CHOICE:
+        index = dt__config_choice_index(option->choices, value);
+        if (index < 0 && !strncmp(option->choices, SWITCH, strlen(SWITCH)))
             index = switch_index(value);
         if (index < 0) return value_refuse(option, value);
         *(int *)field = index;
@@ -198,14 +198,14 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
 
 /* ---- value to text -------------------------------------------------------------------------- */
 
-/* Words of options may be longer than other words. */
-static const char *word_copy(const char *words, int value, char *buffer, size_t size)
+/* Choices of options may be longer than others. */
+static const char *choice_copy(const char *choices, int value, char *buffer, size_t size)
 {
-    for (; value > 0 && *words; value--) {
-        words += strcspn(words, "|");
-        words += *words == '|';
+    for (; value > 0 && *choices; value--) {
+        choices += strcspn(choices, "|");
+        choices += *choices == '|';
     }
-    snprintf(buffer, size, "%.*s", (int)strcspn(words, "|"), words);
+    snprintf(buffer, size, "%.*s", (int)strcspn(choices, "|"), choices);
     return buffer;
 }
 
@@ -221,17 +221,17 @@ const char *dt__option_text(const struct dt_config *config, const struct dt__opt
         return dt__real_text(*(const double *)field, buffer);
     case DT__BOOL:
         return *(const bool *)field ? "yes" : "no";
-    case DT__WORD:
-        return word_copy(option->words, *(const int *)field, buffer, DT_REAL_TEXT);
+    case DT__CHOICE:
+        return choice_copy(option->choices, *(const int *)field, buffer, DT_REAL_TEXT);
     case DT__TEXT:
         break;
     }
     return *(char *const *)field;
 }
 
-const char *dt__config_word(const char *words, int value, char buffer[16])
+const char *dt__config_choice(const char *choices, int value, char buffer[16])
 {
-    return word_copy(words, value, buffer, 16);
+    return choice_copy(choices, value, buffer, 16);
 }
 
 /* ---- a configuration ------------------------------------------------------------------------- */

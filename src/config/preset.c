@@ -1,8 +1,8 @@
 /* The preset: what a run settles that nobody has given.
  *
- * It does so in three steps: dt__config_settle, by the configuration alone;
- * dt__config_settle_resume, if it goes on, by the run before, whose values take the place of the
- * preset's; dt__config_settle_by_data, once the data are known. What one step has set, later ones
+ * It does so in three steps: dt__config_resolve, by the configuration alone;
+ * dt__config_resolve_resume, if it goes on, by the run before, whose values take the place of the
+ * preset's; dt__config_resolve_by_data, once the data are known. What one step has set, later ones
  * leave: the preset sets a key only as long as nothing else has (preset_set). */
 #include <math.h>
 #include <stdio.h>
@@ -111,7 +111,7 @@ static dt_status auto_free(struct dt_config *config, const char *name, bool *out
 }
 
 /* Runs older than data.stratify held out rows at random. */
-static dt_status stratify_settle(struct dt_config *config)
+static dt_status stratify_resolve(struct dt_config *config)
 {
     if (dt__config_is_given(config, "data.stratify") || !config_is_written(config)) return DT_OK;
     return dt_config_set(config, "data.stratify=no");
@@ -128,7 +128,7 @@ dt_status dt__config_read_saved(struct dt_config *config, const char *name, cons
 }
 
 /* Decides model.output_bias=auto. Runs older than the key started at 0. */
-static dt_status output_bias_settle(struct dt_config *config)
+static dt_status output_bias_resolve(struct dt_config *config)
 {
     bool older;
     if (config->model.output_bias != DT_OUTPUT_BIAS_AUTO) return DT_OK;
@@ -143,7 +143,7 @@ static dt_status output_bias_settle(struct dt_config *config)
 
 /* Decides data.encode=auto, but for tables that the preset is for. Runs older than the key encode
  * nothing. */
-static dt_status encode_settle(struct dt_config *config)
+static dt_status encode_resolve(struct dt_config *config)
 {
     bool older;
     if (config->data.encode != DT_ENCODE_AUTO) return DT_OK;
@@ -159,7 +159,7 @@ static bool network_is_linear(const struct dt_config *config)
 
 /* Decides data.encode=auto by the columns that it may encode. Layers that are given take inputs as
  * they are. */
-static dt_status encode_settle_by_data(struct dt_config *config, int bins, int numbers)
+static dt_status encode_resolve_by_data(struct dt_config *config, int bins, int numbers)
 {
     if (config->data.encode != DT_ENCODE_AUTO) return DT_OK;
     config->data.encode = DT_ENCODE_NONE;
@@ -170,15 +170,15 @@ static dt_status encode_settle_by_data(struct dt_config *config, int bins, int n
     return preset_set_number(config, "data.encode_bins", bins < most ? bins : most);
 }
 
-dt_status dt__config_settle(struct dt_config *config, bool table)
+dt_status dt__config_resolve(struct dt_config *config, bool table)
 {
     const bool given =
         dt__config_is_given(config, "train.optimizer") || dt__config_is_given(config, "train.lr");
     if (config->run.preset == DT_PRESET_AUTO)
         config->run.preset = table && !given ? DT_PRESET_TABLE : DT_PRESET_NONE;
-    DT_TRY(stratify_settle(config));
-    DT_TRY(output_bias_settle(config));
-    DT_TRY(encode_settle(config));
+    DT_TRY(stratify_resolve(config));
+    DT_TRY(output_bias_resolve(config));
+    DT_TRY(encode_resolve(config));
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     /* Weights decay towards 0, and so do predictions: to the mean, if targets are standardised. */
     if (config->model.task == DT_TASK_REGRESS && config->train.loss != DT_LOSS_POISSON)
@@ -231,7 +231,7 @@ static dt_status network_settle(struct dt_config *config, const struct setting *
 }
 
 /* Epochs, and evaluations on the way: some thirty, but no more than four an epoch. */
-static dt_status length_settle(struct dt_config *config, const struct setting *setting,
+static dt_status length_decide(struct dt_config *config, const struct setting *setting,
                                const struct dt_table_size *size)
 {
     const uint64_t rows = size->rows;
@@ -252,22 +252,22 @@ static dt_status length_settle(struct dt_config *config, const struct setting *s
                              ceil(apart * updates));
 }
 
-dt_status dt__config_settle_by_data(struct dt_config *config, const struct dt_table_size *size)
+dt_status dt__config_resolve_by_data(struct dt_config *config, const struct dt_table_size *size)
 {
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     const struct setting *setting = setting_of(config, size);
     const double least = REPLICA_ROWS * (double)config->run.replicas;
-    DT_TRY(encode_settle_by_data(config, setting->bins, size->numbers));
+    DT_TRY(encode_resolve_by_data(config, setting->bins, size->numbers));
     DT_TRY(preset_set(config, "train.weight_decay", setting->decay));
     DT_TRY(preset_set_number(config, "train.batch", fmax(setting->batch, least)));
     DT_TRY(network_settle(config, setting, setting == &TEXTS));
-    DT_TRY(length_settle(config, setting, size));
+    DT_TRY(length_decide(config, setting, size));
     if (!size->evaluates || config->eval.steps < 0) return DT_OK;
     if (config->eval.dedicated && config->run.reproducible) return DT_OK; /* timing */
     return preset_set_number(config, "eval.patience", 10);
 }
 
-dt_status dt__config_settle_resume(struct dt_config *config, const struct dt_config *before)
+dt_status dt__config_resolve_resume(struct dt_config *config, const struct dt_config *before)
 {
     static const char *const by_data[] = {
         "train.epochs",         "train.batch",          "eval.steps",

@@ -34,11 +34,11 @@ static dt_status index_check(const struct dt__parser *parser, uint64_t index)
                    why);
 }
 
-static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *word, uint64_t *last)
+static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *field, uint64_t *last)
 {
     uint64_t index;
     float value;
-    DT_TRY(dt__libsvm_pair(word, *last, &index, &value));
+    DT_TRY(dt__libsvm_pair(field, *last, &index, &value));
     *last = index;
     const dt_status status = index_check(parser, index);
     if (status) return dt_fail_prefix(status, "index %" PRIu64 ": ", index);
@@ -57,16 +57,16 @@ static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *wor
 static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t length)
 {
     char *text = record, *after = record, *end = record + length;
-    struct dt__cell word;
+    struct dt__cell field;
     uint64_t last = 0;
     parser->label = (struct dt__cell){record, 0};
     parser->count = parser->entries = 0;
-    if (dt__libsvm_word(&after, end, &word) && !memchr(word.text, ':', word.length)) {
-        parser->label = word;
+    if (dt__libsvm_field(&after, end, &field) && !memchr(field.text, ':', field.length)) {
+        parser->label = field;
         text = after;
     }
-    while (dt__libsvm_word(&text, end, &word))
-        DT_TRY(pair_read(parser, &word, &last));
+    while (dt__libsvm_field(&text, end, &field))
+        DT_TRY(pair_read(parser, &field, &last));
     return DT_OK;
 }
 
@@ -86,8 +86,8 @@ static dt_status libsvm_row(const struct dt__columns *columns, const uint32_t *w
 /* Returns true for a line of blanks or a lone comment. */
 static bool libsvm_is_empty(char *record, size_t length)
 {
-    struct dt__cell word;
-    return !dt__libsvm_word(&record, record + length, &word);
+    struct dt__cell field;
+    return !dt__libsvm_field(&record, record + length, &field);
 }
 
 const struct dt__grammar dt__libsvm_grammar = {

@@ -89,7 +89,7 @@ dt_status dt__row_keys_add_file(struct dt__row_keys *keys, bool times, const cha
 dt_status dt__row_keys_finish(struct dt__row_keys *keys)
 {
     if (keys->kind != DT__TIMES_DATES) return DT_OK;
-    if (!dt__dates_settle(&keys->dates))
+    if (!dt__dates_decide(&keys->dates))
         return dt_fail(DT_EFORMAT, "data.time: no row shows whether the day or the month comes "
                                    "first: write 2021-03-04");
     for (size_t i = 0; i < keys->ntimes; i++)

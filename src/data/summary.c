@@ -248,7 +248,7 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
     if (insisted) return "category";
     if (texts && kinds[DT__TEXT_DATE] == texts) {
         struct dt__dates dates = column->dates;
-        return column->odd_date || !dt__dates_settle(&dates) ? "odd date" : "date";
+        return column->odd_date || !dt__dates_decide(&dates) ? "odd date" : "date";
     }
     const bool decimal = kinds[DT__TEXT_COMMA] || (decimals && !column->numbers);
     if (texts && commas >= most) return decimal ? "comma" : "one comma";
@@ -322,7 +322,7 @@ static void summary_print(const struct summary *column, FILE *out)
     fprintf(out, "\n");
 }
 
-/* Returns the types of columns to ignore, as a list for dt__config_word_index. */
+/* Returns the types of columns to ignore, as a list for dt__config_choice_index. */
 static const char *to_ignore(const struct table *table)
 {
     return table->config->data.dates == DT_DATES_ERROR ? "date|odd date|identifier|empty"
@@ -365,13 +365,13 @@ static void print_list(const struct table *table, const char *key, const char *w
     bool any = false, named = true;
     const bool commas = !strcmp(types, "comma");
     const bool labels =
-        (*key == ';' || commas) && dt__config_word_index("unique|padded|date", types) < 0;
+        (*key == ';' || commas) && dt__config_choice_index("unique|padded|date", types) < 0;
     for (const struct summary *column = table->columns; column < table->end; column++) {
         const bool feature = column->role >= 0 || (labels && column->role <= DT__ROLE_LABEL);
         const char *type = column->type;
         if (commas && !strcmp(type, "not plain") && column->kinds[DT__TEXT_COMMA]) type = "comma";
         if (strcmp(column_role(column), role) != 0 &&
-            !(feature && dt__config_word_index(types, type) >= 0))
+            !(feature && dt__config_choice_index(types, type) >= 0))
             continue;
         fprintf(out, "%s", any ? "," : key);
         named &= print_column(table, column, out);
@@ -496,7 +496,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
     double widest = 0, farthest = 0;
     const char *far = "";
     for (const struct summary *column = table->columns; column < table->end; column++) {
-        if (column->role < 0 || dt__config_word_index(to_ignore(table), column->type) >= 0)
+        if (column->role < 0 || dt__config_choice_index(to_ignore(table), column->type) >= 0)
             continue;
         missing += column->missing;
         if (summary_misses_numbers(column)) continue;

@@ -462,7 +462,7 @@ done:
 }
 
 /* Chooses the named kernel, or else the first that pays. */
-dt_status dt__bf16_settle(const char *option, bool *out_native)
+dt_status dt__bf16_select(const char *option, bool *out_native)
 {
     is_named = false;
     if (!option) return DT_OK;
@@ -508,7 +508,7 @@ dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt
     struct dt__bf16 *bf16 = NULL;
     bool native;
     dt_status status;
-    DT_GUARD(dt__bf16_settle("auto", &native));
+    DT_GUARD(dt__bf16_select("auto", &native));
     DT_GUARD(dt__alloc(1, sizeof *bf16, "products in bf16", &bf16));
     bf16->nin = nin;
     bf16->nout = nout;

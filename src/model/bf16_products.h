@@ -8,7 +8,7 @@
 /* Returns "amx", "avx512" or "reference"; NULL: all products are in f32. */
 const char *dt__bf16_kernel(void);
 
-/* Returns true if dt__bf16_settle found bf16 products that the CPU supports. */
+/* Returns true if dt__bf16_select found bf16 products that the CPU supports. */
 bool dt__bf16_is_native(void);
 
 /* kernel.c: properties of the CPU. */

@@ -123,9 +123,9 @@ static const char *kernel_name(void)
     return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
-/* Chooses the kernel; the part after "-bf16-" is left to dt__bf16_settle. again: even if one is
+/* Chooses the kernel; the part after "-bf16-" is left to dt__bf16_select. again: even if one is
  * already chosen. */
-static dt_status blas_settle(const char *whole, bool again)
+static dt_status blas_select(const char *whole, bool again)
 {
     char option[32];
     const char *suffix = strstr(whole, DT__BF16_SUFFIX);
@@ -152,14 +152,14 @@ done:
     return status;
 }
 
-dt_status dt__blas_settle(const char *kernel)
+dt_status dt__blas_select(const char *kernel)
 {
-    return blas_settle(kernel, true);
+    return blas_select(kernel, true);
 }
 
 dt_status dt__blas_need(void)
 {
-    return blas.chosen ? DT_OK : blas_settle("auto", false);
+    return blas.chosen ? DT_OK : blas_select("auto", false);
 }
 
 /* The library lets the limit be set once: if bf16 or another kernel has set it, nothing changes. */

@@ -30,52 +30,52 @@ enum {
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-bool dt__word_int(const char *word, int least, int *out)
+bool dt__arg_int(const char *text, int least, int *out)
 {
     char *end;
-    if (!isdigit((unsigned char)*word)) return false;
-    long value = strtol(word, &end, 10);
+    if (!isdigit((unsigned char)*text)) return false;
+    long value = strtol(text, &end, 10);
     if (*end || value < least || value > DT_MAX_WIDTH) return false;
     *out = (int)value;
     return true;
 }
 
-bool dt__word_pair(const char *word, int least, int *out_first, int *out_second)
+bool dt__arg_pair(const char *text, int least, int *out_first, int *out_second)
 {
     char first[16];
-    const char *times = strchr(word, 'x');
+    const char *times = strchr(text, 'x');
     if (!times) {
-        if (!dt__word_int(word, least, out_first)) return false;
+        if (!dt__arg_int(text, least, out_first)) return false;
         *out_second = *out_first;
         return true;
     }
-    if (times - word >= (ptrdiff_t)sizeof first) return false;
-    (void)snprintf(first, sizeof first, "%.*s", (int)(times - word), word);
-    return dt__word_int(first, least, out_first) && dt__word_int(times + 1, least, out_second);
+    if (times - text >= (ptrdiff_t)sizeof first) return false;
+    (void)snprintf(first, sizeof first, "%.*s", (int)(times - text), text);
+    return dt__arg_int(first, least, out_first) && dt__arg_int(times + 1, least, out_second);
 }
 
-bool dt__word_real(const char *word, double *out)
+bool dt__arg_real(const char *text, double *out)
 {
     char *end;
-    if (!*word || strspn(word, "+-.0123456789eE") != strlen(word)) return false;
-    *out = dt__real_read(word, &end);
+    if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
+    *out = dt__real_read(text, &end);
     return !*end && isfinite(*out);
 }
 
-bool dt__parse_width(struct dt__layer *layer, struct dt__words words)
+bool dt__parse_width(struct dt__layer *layer, struct dt__layer_args args)
 {
-    return words.count == 1 && dt__word_int(words.word[0], 1, &layer->size[0]);
+    return args.count == 1 && dt__arg_int(args.text[0], 1, &layer->size[0]);
 }
 
 /* Cuts `item` at its blanks, in place. Returns the number of words; -1: too many. */
-static int cut_words(char *item, char *word[MAX_WORDS])
+static int cut_fields(char *item, char *field[MAX_WORDS])
 {
     static const char blanks[] = " \t\n\v\f\r";
     char *rest = NULL;
     int count = 0;
     for (char *at = strtok_r(item, blanks, &rest); at; at = strtok_r(NULL, blanks, &rest)) {
         if (count == MAX_WORDS) return -1;
-        word[count++] = at;
+        field[count++] = at;
     }
     return count;
 }
@@ -85,15 +85,15 @@ static int cut_words(char *item, char *word[MAX_WORDS])
 static dt_status fail_unknown(const char *item)
 {
     struct dt_text list = {0};
-    char *words;
+    char *names;
     for (size_t i = 0; i < KIND_COUNT; i++)
         dt__text_add(&list, "%s, ", KINDS[i]->name);
     for (int i = 0; dt__activation_name(i); i++)
         dt__text_add(&list, "%s%s", i ? ", " : "", dt__activation_name(i));
-    DT_TRY(dt__text_end(&list, &words));
+    DT_TRY(dt__text_end(&list, &names));
     const dt_status status =
-        dt_fail(DT_EUSAGE, "'%.100s' is no layer: expected one of %s", item, words);
-    dt_free(words);
+        dt_fail(DT_EUSAGE, "'%.100s' is no layer: expected one of %s", item, names);
+    dt_free(names);
     return status;
 }
 
@@ -171,29 +171,29 @@ static dt_status expect_open(const struct dt_model *model, bool is_wide)
  * same" replaces the task's default output layer. */
 static dt_status parse_item(struct dt_model *model, char *item)
 {
-    char *words[MAX_WORDS], **word = words;
+    char *fields[MAX_WORDS], **field = fields;
     struct dt_text text = {0};
-    int count = cut_words(item, word);
+    int count = cut_fields(item, field);
     if (count < 1)
         return dt_fail(DT_EUSAGE, count ? "an item with too many words" : "an empty item");
-    DT_TRY(expect_open(model, !strcmp(word[0], dt__wide_layer.name)));
-    struct dt__layer layer = {.last = !strcmp(word[0], OUTPUT)};
+    DT_TRY(expect_open(model, !strcmp(field[0], dt__wide_layer.name)));
+    struct dt__layer layer = {.last = !strcmp(field[0], OUTPUT)};
     if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer after it");
     for (size_t i = 0; i < KIND_COUNT && !layer.kind; i++)
-        if (!strcmp(KINDS[i]->name, word[layer.last])) layer.kind = KINDS[i];
-    if (!layer.kind && dt__activation_find(word[layer.last])) layer.kind = &dt__activation_layer;
-    if (!layer.kind) return fail_unknown(word[layer.last]);
+        if (!strcmp(KINDS[i]->name, field[layer.last])) layer.kind = KINDS[i];
+    if (!layer.kind && dt__activation_find(field[layer.last])) layer.kind = &dt__activation_layer;
+    if (!layer.kind) return fail_unknown(field[layer.last]);
     for (int i = 0; i < count; i++)
-        dt__text_add(&text, "%s%s", i ? " " : "", word[i]);
+        dt__text_add(&text, "%s%s", i ? " " : "", field[i]);
     DT_TRY(dt__text_end(&text, &layer.text));
-    if (layer.last) word++, count--;
-    layer.split = layer.kind->splits && count > 2 && !strcmp(word[count - 1], SPLIT);
+    if (layer.last) field++, count--;
+    layer.split = layer.kind->splits && count > 2 && !strcmp(field[count - 1], SPLIT);
     count -= layer.split;
     const bool plain = layer.kind == &dt__activation_layer;
     const struct dt__activation *activation =
-        count > 1 || plain ? dt__activation_find(word[count - 1]) : NULL;
+        count > 1 || plain ? dt__activation_find(field[count - 1]) : NULL;
     if (plain) layer.activation = activation;
-    const struct dt__words rest = {word + 1, count - 1 - (activation && !plain)};
+    const struct dt__layer_args rest = {field + 1, count - 1 - (activation && !plain)};
     bool good = layer.kind->parse ? layer.kind->parse(&layer, rest) : rest.count == 0;
     const bool beside = plain || layer.kind == &dt__dropout_layer || layer.kind == &dt__wide_layer;
     /* after these an activation is a separate item */
@@ -218,13 +218,13 @@ static dt_status parse_items(struct dt_model *model, char *text, int depth);
 static dt_status parse_residual(struct dt_model *model, char *item, char *open, int depth,
                                 char **out_end)
 {
-    char *word[MAX_WORDS], *close = open, *begin_text, *end_text;
+    char *field[MAX_WORDS], *close = open, *begin_text, *end_text;
     for (int inside = 1; inside; inside += (*close == '(') - (*close == ')'))
         if (!*++close) return dt_fail(DT_EUSAGE, "a bracket that is not closed");
     if (depth == MAX_DEPTH)
         return dt_fail(DT_EUSAGE, "residuals in each other beyond %d", MAX_DEPTH);
     *open = *close = '\0';
-    if (cut_words(item, word) != 1 || strcmp(word[0], dt__residual_layer.name) != 0)
+    if (cut_fields(item, field) != 1 || strcmp(field[0], dt__residual_layer.name) != 0)
         return dt_fail(DT_EUSAGE, "'%.100s(': expected residual(ITEM, ...)", item);
     DT_TRY(expect_open(model, false));
     const int begin = (int)model->layers;
@@ -257,9 +257,9 @@ static dt_status parse_items(struct dt_model *model, char *text, int depth)
         *stop = '\0';
         /* An activation may follow the brackets. */
         const char *rest = item + strspn(item, " \t\n");
-        char word[16];
-        (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(rest, " \t\n"), rest);
-        if (!status && brackets && *rest && !dt__activation_find(word))
+        char field[16];
+        (void)snprintf(field, sizeof field, "%.*s", (int)strcspn(rest, " \t\n"), rest);
+        if (!status && brackets && *rest && !dt__activation_find(field))
             status =
                 dt_fail(DT_EUSAGE, "'%.100s': expected a comma or an activation after ')'", rest);
         if (!status && (!brackets || *rest)) status = parse_item(model, item);
@@ -342,17 +342,17 @@ static dt_status canonical_text(const char *layers, struct ends *ends, char **ou
 /* Expands the short forms: each width of model.hidden becomes an item. */
 static dt_status expand_short_forms(const struct dt_config *config, char **out)
 {
-    char activation[16], rate[DT_REAL_TEXT], width[16], *word[MAX_WORDS];
+    char activation[16], rate[DT_REAL_TEXT], width[16], *field[MAX_WORDS];
     struct dt_text text = {0};
     if (config->model.kind == DT_KIND_LINEAR) return dt__strdup(LINEAR, out);
-    dt__config_word(DT_ACTIVATION_WORDS, config->model.activation, activation);
+    dt__config_choice(DT_ACTIVATION_CHOICES, config->model.activation, activation);
     dt__real_text(config->model.dropout, rate);
     for (const char *at = config->model.hidden; at;) {
         const int length = (int)strcspn(at, ",");
         int value;
         (void)snprintf(width, sizeof width, "%.*s", length, at);
-        if (length >= (int)sizeof width || cut_words(width, word) != 1 ||
-            !dt__word_int(word[0], 1, &value)) {
+        if (length >= (int)sizeof width || cut_fields(width, field) != 1 ||
+            !dt__arg_int(field[0], 1, &value)) {
             dt__text_free(&text);
             return dt_fail(DT_EUSAGE,
                            "model.hidden = %s: expected widths from 1 to %d, separated by commas",
@@ -403,29 +403,29 @@ static dt_status join_ends(const struct dt_config *config, char *middle, char **
 }
 
 /* Checks that the task has the loss. DT_EUSAGE: lists the losses of the task. */
-static dt_status settle_loss(const struct dt_config *config)
+static dt_status resolve_loss(const struct dt_config *config)
 {
     const int task = config->model.task;
     struct dt_text list = {0};
-    char word[16], wanted[16], *words;
+    char name[16], wanted[16], *names;
     const struct dt__loss *loss = dt__loss_find(task, config->train.loss, 0);
     float quantile[DT_MAX_QUANTILES];
     int count;
     if (loss && loss->link == DT_LINK_RISING)
         return dt__quantiles_parse(config->train.quantiles, quantile, &count);
     if (loss) return DT_OK;
-    for (int i = DT_LOSS_AUTO; *dt__config_word(DT_LOSS_WORDS, i, word); i++)
-        if (dt__loss_find(task, i, 0)) dt__text_add(&list, "%s%s", list.length ? ", " : "", word);
-    DT_TRY(dt__text_end(&list, &words));
+    for (int i = DT_LOSS_AUTO; *dt__config_choice(DT_LOSS_CHOICES, i, name); i++)
+        if (dt__loss_find(task, i, 0)) dt__text_add(&list, "%s%s", list.length ? ", " : "", name);
+    DT_TRY(dt__text_end(&list, &names));
     const dt_status status =
         dt_fail(DT_EUSAGE, "train.loss=%s: model.task=%s has no such loss; expected %s",
-                dt__config_word(DT_LOSS_WORDS, config->train.loss, wanted),
-                dt__config_word(DT_TASK_WORDS, task, word), words);
-    dt_free(words);
+                dt__config_choice(DT_LOSS_CHOICES, config->train.loss, wanted),
+                dt__config_choice(DT_TASK_CHOICES, task, name), names);
+    dt_free(names);
     return status;
 }
 
-dt_status dt__model_settle(struct dt_config *config)
+dt_status dt__model_resolve(struct dt_config *config)
 {
     struct ends ends = {0};
     static const char *const forms[] = {"model.kind", "model.hidden", "model.activation",
@@ -435,7 +435,7 @@ dt_status dt__model_settle(struct dt_config *config)
     dt_status status = DT_OK;
     for (size_t i = 0; i < sizeof forms / sizeof *forms && !form; i++)
         if (dt__config_is_given(config, forms[i])) form = forms[i];
-    DT_TRY(settle_loss(config));
+    DT_TRY(resolve_loss(config));
     if (*config->model.layers) DT_TRY(canonical_text(config->model.layers, &ends, &text));
     status = settle_ends(config, &ends);
     if (!status && (!text || form)) status = expand_short_forms(config, &expanded);

@@ -22,8 +22,8 @@ static inline size_t dt__shape_size(struct dt__shape shape)
 }
 
 /* The words of an item after the kind's name. */
-struct dt__words {
-    char *const *word;
+struct dt__layer_args {
+    char *const *text;
     int count;
 };
 
@@ -50,7 +50,7 @@ struct dt__layer {
     double dropout;                          /* probability to drop a unit */
     uint64_t drop_number;                    /* number of the first unit of a draw */
 
-    int size[8]; /* the kind's numbers, from its words or from infer: widths, strides */
+    int size[8]; /* the kind's numbers, from its args or from infer: widths, strides */
     double rate; /* a real number of the kind */
 };
 
@@ -94,8 +94,8 @@ struct dt__layer_kind {
     bool same_gradient; /* dx is dy: backward, if the kind has one, changes it in place */
     bool sparse;        /* as the first layer, accepts batches with a sparse part */
     bool splits;        /* accepts the word split after all others */
-    /* Parses the words into size and rate. false: not as in `usage`. */
-    bool (*parse)(struct dt__layer *layer, struct dt__words words);
+    /* Parses the args into size and rate. false: not as in `usage`. */
+    bool (*parse)(struct dt__layer *layer, struct dt__layer_args args);
     /* Infers out, macs, keep, work and the tensors from `in`; on entry out equals `in`. NULL: it
      * stays so. DT_EUSAGE: the shape does not fit. */
     dt_status (*infer)(struct dt_model *model, struct dt__layer *layer);
@@ -127,18 +127,18 @@ void dt__layers_free(struct dt_model *model);
  * layer, k). */
 dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, const char *name,
                            const struct dt_tensor *tensor);
-/* Reads a word as a whole number of at least `least`, at most DT_MAX_WIDTH. */
-bool dt__word_int(const char *word, int least, int *out);
-bool dt__word_real(const char *word, double *out);
+/* Reads a text as a whole number of at least `least`, at most DT_MAX_WIDTH. */
+bool dt__arg_int(const char *text, int least, int *out);
+bool dt__arg_real(const char *text, double *out);
 /* Reads "3" (both) or "3x5". */
-bool dt__word_pair(const char *word, int least, int *out_first, int *out_second);
+bool dt__arg_pair(const char *text, int least, int *out_first, int *out_second);
 /* Makes the layer a split one, as its text then says. */
 dt_status dt__layer_split(struct dt__layer *layer);
 /* Returns true if the layer may be split: an output layer of a softmax, without a linear path
  * besides. */
 bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *layer);
 /* For parse: reads one whole number of at least 1 into size[0]. */
-bool dt__parse_width(struct dt__layer *layer, struct dt__words words);
+bool dt__parse_width(struct dt__layer *layer, struct dt__layer_args args);
 
 /* The rows of the table. */
 extern const struct dt__layer_kind dt__dense_layer, dt__dropout_layer, dt__activation_layer,

@@ -23,7 +23,7 @@ dt_status dt__mean_text(const struct dt_model_desc *member, bool first, struct d
     char word[16];
     dt__text_add(out, "%s", first ? MEAN : " | ");
     if (member->encode)
-        dt__text_add(out, "%s", dt__config_word(DT_ENCODE_WORDS, member->encode, word));
+        dt__text_add(out, "%s", dt__config_choice(DT_ENCODE_CHOICES, member->encode, word));
     if (member->encode_width) dt__text_add(out, " %d", member->encode_width);
     return dt__text_add(out, "%s%s", member->encode ? ", " : "", member->layers);
 }
@@ -36,7 +36,7 @@ static char *encoding_take(char *text, const struct dt_model_desc *all, struct d
     char word[16] = "";
     int width = 0, length = 0;
     const int found = sscanf(text, "%15[a-z] %7d%n", word, &width, &length);
-    const int kind = found ? dt__config_word_index(DT_ENCODE_WORDS, word) : -1;
+    const int kind = found ? dt__config_choice_index(DT_ENCODE_CHOICES, word) : -1;
     if (kind <= DT_ENCODE_NONE || kind >= DT_ENCODE_AUTO) return text;
     char *rest = found == 2 ? text + length : text + strlen(word);
     rest += strspn(rest, " \t");

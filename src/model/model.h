@@ -18,13 +18,13 @@ enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
  * before the process's first product, since OpenBLAS is loaded here and reads its kernel once.
  * Without a call the kernel is "auto". DT_EUSAGE: this machine cannot run it. DT_EIO: no
  * OpenBLAS. */
-dt_status dt__blas_settle(const char *kernel);
+dt_status dt__blas_select(const char *kernel);
 /* Chooses the products of run.precision=bf16, with bf16 operands and f32 sums; call it before
- * dt__blas_settle. They are the fastest that this CPU has, or the ones that `kernel` names after
+ * dt__blas_select. They are the fastest that this CPU has, or the ones that `kernel` names after
  * "-bf16-": amx, avx512 or reference. *out_native false: the CPU has none, and operands are rounded
  * and multiplied in f32. NULL: products that follow are in f32, and so is dt__blas_kernel's name.
  * DT_EUSAGE: the CPU lacks the one asked for. */
-dt_status dt__bf16_settle(const char *kernel, bool *out_native);
+dt_status dt__bf16_select(const char *kernel, bool *out_native);
 /* Returns the kernel for this CPU, from a table by its vectors and its model: "oneDNN", or one of
  * OpenBLAS's ("Haswell", ...); NULL: not in the table, and OpenBLAS chooses. */
 const char *dt__blas_kernel_for_cpu(void);
@@ -74,7 +74,7 @@ dt_status dt__model_desc_each(const struct dt_model_desc *desc, int *out);
  * expansion of model.kind, hidden, activation and dropout.
  * DT_EUSAGE: the text or a short form is wrong, or both are given; or model.task has no such
  * train.loss. */
-dt_status dt__model_settle(struct dt_config *config);
+dt_status dt__model_resolve(struct dt_config *config);
 
 /* A named array of parameters, row-major in the flat vector. Saving, printing, initialising and
  * updating go over the tensors. */

@@ -341,7 +341,7 @@ static void write_head(const struct dt_predictor *predictor, struct dt__message 
     dt__message_int(&opset, OPSET_VERSION, OPSET);
     dt__message_add(model, MODEL_OPSET, &opset);
     snprintf(step, sizeof step, "%llu", (unsigned long long)file->step);
-    add_metadata(model, "task", dt__config_word(DT_TASK_WORDS, file->desc.task, task));
+    add_metadata(model, "task", dt__config_choice(DT_TASK_CHOICES, file->desc.task, task));
     add_metadata(model, "step", step);
     add_metadata(model, "layers", file->desc.layers);
     add_names(model, "feature_names", schema->feature_names, schema->features, flags_of(schema));

@@ -4,7 +4,7 @@
  *
  * Nothing here is collective, and MPI need not be initialised. A predictor serves one thread at a
  * time; several predictors may work in parallel. The first to be opened chooses the kernel
- * (dt__blas_settle), so open it before other threads open predictors, and not while a training
+ * (dt__blas_select), so open it before other threads open predictors, and not while a training
  * starts. A separate process, dtrain-hdf5, reads HDF5. Opening the first file forks it, and it
  * lives as long as the program. So wait() for any child does not return, and pages that the program
  * writes later exist twice: open a model before filling large memory. */

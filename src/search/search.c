@@ -44,7 +44,7 @@ static dt_status config_check(const struct dt_config *config, int size)
 }
 
 /* Rank 0: checks the configuration, and chooses the preset, which all trials share. */
-static dt_status config_settle(struct dt_config *config, int size)
+static dt_status config_resolve(struct dt_config *config, int size)
 {
     char preset[32], word[16];
     DT_TRY(config_check(config, size));
@@ -59,7 +59,7 @@ static dt_status config_settle(struct dt_config *config, int size)
         const bool table = dt__data_trains_on_table(config) && !given;
         (void)snprintf(
             preset, sizeof preset, "run.preset=%s",
-            dt__config_word(DT_PRESET_WORDS, table ? DT_PRESET_TABLE : DT_PRESET_NONE, word));
+            dt__config_choice(DT_PRESET_CHOICES, table ? DT_PRESET_TABLE : DT_PRESET_NONE, word));
         DT_TRY(dt_config_set(config, preset));
     }
     return DT_OK;
@@ -162,7 +162,7 @@ static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
 {
     struct dt_config config;
     dt_status status = dt__config_copy(search->config, &config);
-    if (!status) status = dt__config_settle(&config, false); /* the preset is already chosen */
+    if (!status) status = dt__config_resolve(&config, false); /* the preset is already chosen */
     if (config.data.encode == DT_ENCODE_AUTO) config.data.encode = DT_ENCODE_NORMAL;
     status = dt__ranks_agree(search->world->all, status);
     if (!status) status = dt__data_share(search->world, &config, NULL, rows, held_out);
@@ -230,9 +230,9 @@ static dt_status trials_check(const struct dt__search *search)
     for (int t = 0; t < search->config->search.trials; t++) {
         struct dt_config config;
         DT_TRY(dt__trial_config(search, t, 0, 0, &config));
-        dt_status status = dt__config_settle(&config, false);
+        dt_status status = dt__config_resolve(&config, false);
         if (!status) status = dt__config_check(&config, (int)config.search.ranks);
-        if (!status) status = dt__model_settle(&config);
+        if (!status) status = dt__model_resolve(&config);
         dt__config_free(&config);
         if (status) return dt_fail_prefix(status, "trial %d: ", t);
     }
@@ -318,7 +318,7 @@ static dt_status search_open(struct dt__search *search, struct dt_config *config
 {
     struct dt_world *world = search->world;
     const bool leads = world->rank == 0, alone = world->size == 1;
-    dt_status status = leads ? config_settle(config, world->size) : DT_OK;
+    dt_status status = leads ? config_resolve(config, world->size) : DT_OK;
     DT_TRY(config_send(world, config, status));
     dt__world_watch(world, config->run.stall_secs);
     DT_TRY(folds_make(search));

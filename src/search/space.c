@@ -91,10 +91,10 @@ static bool key_varies(const struct dt__option *option)
     static const char data[] = "data.augment|data.encode|data.encode_bins|data.encode_scale|"
                                "data.encode_width";
     static const char usual[] = "eval.patience|eval.metric|eval.steps";
-    if (dt__config_word_index(common, option->name) >= 0) return false;
+    if (dt__config_choice_index(common, option->name) >= 0) return false;
     return !strcmp(option->section, "model") || !strcmp(option->section, "train") ||
-           dt__config_word_index(data, option->name) >= 0 ||
-           dt__config_word_index(usual, option->name) >= 0;
+           dt__config_choice_index(data, option->name) >= 0 ||
+           dt__config_choice_index(usual, option->name) >= 0;
 }
 
 static dt_status axis_parse(struct dt_config *config, struct dt__space *space, char *text)

@@ -82,9 +82,9 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     struct dt_config whole;
     char steps[32];
     DT_TRY(dt__config_copy(config, &whole));
-    dt_status status = dt__config_settle(&whole, false); /* the preset is already chosen */
+    dt_status status = dt__config_resolve(&whole, false); /* the preset is already chosen */
     const struct dt_table_size size = dt__schema_size(schema, count, true);
-    if (!status) status = dt__config_settle_by_data(&whole, &size);
+    if (!status) status = dt__config_resolve_by_data(&whole, &size);
     const uint64_t asked = (uint64_t)whole.train.batch;
     const uint64_t batch = asked && asked < count ? asked : count;
     const uint64_t each = (count - 1) / batch + 1; /* steps of an epoch */

@@ -19,7 +19,7 @@
     ROW("/certainty" name, stored, certainty.of, OPTIONAL, .when = AT(certainty.known))
 
 static const struct dt__record SCHEMA[] = {
-    ROW("/schema@task", TEXT, schema.task, .words = DT_TASK_WORDS),
+    ROW("/schema@task", TEXT, schema.task, .words = DT_TASK_CHOICES),
     ROW("/schema@features", I32, schema.features),
     ROW("/schema@height", I32, schema.shape[0]),
     ROW("/schema@width", I32, schema.shape[1]),
@@ -60,21 +60,22 @@ static const struct dt__record MODEL[] = {
     ROW("/@best_stop", U8, best.stop),
     ROW("/@best_era", I64, best.era, OPTIONAL),
     ROW("/model@layers", TEXT, desc.layers, POINTER),
-    ROW("/model@task", TEXT, desc.task, .words = DT_TASK_WORDS),
+    ROW("/model@task", TEXT, desc.task, .words = DT_TASK_CHOICES),
     ROW("/model@nout", I32, desc.nout),
     ROW("/model@height", I32, desc.shape[0]),
     ROW("/model@width", I32, desc.shape[1]),
     ROW("/model@channels", I32, desc.shape[2]),
-    /* Only with an embedding or encoded numbers; only with a loss that is not the task's default. */
+    /* Only with an embedding or encoded numbers; only with a loss that is not the task's
+     * default. */
     ROW("/model@dense", I32, desc.dense, OPTIONAL, .when = AT(desc.dense)),
-    ROW("/model@encode", TEXT, desc.encode, OPTIONAL, .words = DT_ENCODE_WORDS,
+    ROW("/model@encode", TEXT, desc.encode, OPTIONAL, .words = DT_ENCODE_CHOICES,
         .when = AT(desc.encode)),
     ROW("/model@encode_columns", I32, desc.encode_columns, OPTIONAL, .when = AT(desc.encode)),
     ROW("/model@encode_width", I32, desc.encode_width, OPTIONAL, .when = AT(desc.encode)),
     ROW("/model@encode_count", I32, desc.encode_count, OPTIONAL, .when = AT(desc.encode)),
     ROW("/model/encoding", F32, desc.encode_table, OPTIONAL, OF(desc.encode_count)),
     ROW("/model@categories", I32, desc.categories, OPTIONAL, .when = AT(desc.categories)),
-    ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .words = DT_LOSS_WORDS, .when = AT(desc.loss)),
+    ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .words = DT_LOSS_CHOICES, .when = AT(desc.loss)),
     ROW("/model@quantiles", TEXT, desc.quantiles, POINTER, OPTIONAL, .when = AT(desc.loss)),
     ROW("/model@huber_delta", F64, desc.huber_delta, OPTIONAL, .when = AT(desc.loss)),
     FITTED("@known", I32, known),
@@ -89,7 +90,7 @@ static const struct dt__record MODEL[] = {
 };
 
 static const struct dt__record RESUME[] = {
-    ROW("/@mode", TEXT, mode, .words = DT_MODE_WORDS),
+    ROW("/@mode", TEXT, mode, .words = DT_MODE_CHOICES),
     ROW("/@seed", U64, seed),
     ROW("/@replicas", I32, replicas),
     ROW("/@samples", U64, samples),

@@ -46,11 +46,11 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
     for (uint64_t i = 0; i < from->params_count; i++)
         nonzero += from->params[i] != 0.0f;
     fprintf(out, "step          %" PRIu64 "\ntask          %s\n", from->step,
-            dt__config_word(DT_TASK_WORDS, from->desc.task, word));
+            dt__config_choice(DT_TASK_CHOICES, from->desc.task, word));
     const char *quantiles = from->desc.quantiles;
     if (from->desc.loss)
         dt__text_print(out, "loss          %s%s%s\n",
-                       dt__config_word(DT_LOSS_WORDS, from->desc.loss, word),
+                       dt__config_choice(DT_LOSS_CHOICES, from->desc.loss, word),
                        quantiles ? " of " : "", quantiles ? quantiles : "");
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
             from->params_count, nonzero,
@@ -92,7 +92,7 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
     const char *line = "\noptimizer = ", *at = strstr(from->config, line);
     at = at ? at + strlen(line) : "unknown";
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
-            dt__config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
+            dt__config_choice(DT_MODE_CHOICES, from->mode, mode), from->replicas, from->seed);
     dt__text_print(out, "optimizer     %.*s", (int)strcspn(at, "\n"), at);
     for (int i = 0; i < from->nstate; i++)
         dt__text_print(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);

@@ -255,7 +255,7 @@ static void put_record(struct dt__h5_layout *layout, const struct dt__record *re
     if (!member) return;
     if (record->words)
         dt__h5_put_text(layout, record->path,
-                        dt__config_word(record->words, *(const int *)member, word));
+                        dt__config_choice(record->words, *(const int *)member, word));
     else if (record->type != DT__H5_TEXT)
         put_array(layout, record->path, record->type, record->count ? 1 : 0, &count, member);
     else if (record->count)
@@ -275,7 +275,7 @@ static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__
     if (good && record->pointer) return dt__h5_text(file, record->path, member);
     if (good && record->type == DT__H5_U8) good = *(const uint8_t *)item->data <= 1;
     if (good && record->words)
-        good = (*(int *)member = dt__config_word_index(record->words, item->data)) >= 0;
+        good = (*(int *)member = dt__config_choice_index(record->words, item->data)) >= 0;
     else if (good && (good = item->length <= NAME_SIZE))
         memcpy(member, item->data, item->length);
     return good ? DT_OK
@@ -472,8 +472,8 @@ static bool certainty_fits(const struct dt_certainty *c, const struct dt_schema 
     bool good = !c->known || (c->known == 1 && c->temperature > 0 && isfinite(c->temperature) &&
                               isfinite(c->cut) && (c->positive == 0 || c->positive == 1) &&
                               c->coverage >= 0 && c->coverage < 1);
-    good = good && c->residuals >= 0 && n * targets == c->residuals &&
-           !c->residuals == !c->residual;
+    good =
+        good && c->residuals >= 0 && n * targets == c->residuals && !c->residuals == !c->residual;
     for (int i = 0; good && i < c->residuals; i++)
         good = isfinite(c->residual[i]) && (i % n == 0 || c->residual[i] >= c->residual[i - 1]);
     return good;

@@ -312,7 +312,7 @@ static dt_status column_date(struct dt__column *column, struct dt_column *out)
     struct dt__names form = {0};
     char text[DT__DATE_FORM];
     const char *name = column->name ? column->name : "";
-    if (!dt__dates_settle(&column->dates))
+    if (!dt__dates_decide(&column->dates))
         return dt_fail(DT_EFORMAT,
                        "column %zu (%s): no date shows whether day or month is first, as in "
                        "3/4/2021: write 2021-04-03, or data.ignore=%zu leaves it out",

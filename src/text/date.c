@@ -133,7 +133,7 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
     return DT_OK;
 }
 
-bool dt__dates_settle(struct dt__dates *dates)
+bool dt__dates_decide(struct dt__dates *dates)
 {
     if (dates->between == '.' && !dates->month_first) dates->day_first = true;
     const bool ordered = dates->between == 'Y' || are_times_alone(dates);
@@ -158,40 +158,40 @@ void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
 
 /* Returns the year of a word, or 0 if there is no such day. Sets *out to its days since 1970-01-01,
  * with the time as their fraction. */
-static int word_days(const struct dt__dates *dates, uint32_t word, double *out)
+static int packed_days(const struct dt__dates *dates, uint32_t packed, double *out)
 {
-    const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
+    const int groups = (int)(packed / SLOTS), first = groups / GROUP % GROUP + 1,
               second = groups % GROUP + 1, year = groups / GROUP / GROUP;
     const bool good =
         days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, out);
-    *out += (double)(word % SLOTS) / SLOTS;
+    *out += (double)(packed % SLOTS) / SLOTS;
     return good ? year : 0;
 }
 
-bool dt__dates_has(const struct dt__dates *dates, uint32_t word)
+bool dt__dates_has(const struct dt__dates *dates, uint32_t packed)
 {
     double days;
-    if (are_times_alone(dates)) return word <= DAY_SECS;
-    const int year = word_days(dates, word, &days);
+    if (are_times_alone(dates)) return packed <= DAY_SECS;
+    const int year = packed_days(dates, packed, &days);
     return year >= 1000 && year <= 9999;
 }
 
-double dt__dates_secs(const struct dt__dates *dates, uint32_t word)
+double dt__dates_secs(const struct dt__dates *dates, uint32_t packed)
 {
     double days;
-    if (are_times_alone(dates)) return word;
-    (void)word_days(dates, word, &days);
+    if (are_times_alone(dates)) return packed;
+    (void)packed_days(dates, packed, &days);
     return rint(days * DAY_SECS);
 }
 
-void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
+void dt__dates_put(const struct dt__dates *dates, uint32_t packed, float *out)
 {
     double days;
     if (are_times_alone(dates)) {
-        *out = (float)(word / 3600.0);
+        *out = (float)(packed / 3600.0);
         return;
     }
-    (void)word_days(dates, word, &days);
+    (void)packed_days(dates, packed, &days);
     dt__dates_put_mean(dates, days, out);
 }
 

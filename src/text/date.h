@@ -34,16 +34,16 @@ int dt__dates_numbers(const struct dt__dates *dates);
 dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *text, size_t length,
                          uint32_t *out);
 /* Returns true if the order of day and month is known; it always is for d.m.Y. */
-bool dt__dates_settle(struct dt__dates *dates);
-/* Returns true if a word is a date of the column. */
-bool dt__dates_has(const struct dt__dates *dates, uint32_t word);
-/* Writes the numbers of a word; dt__dates_put_mean those of a mean of the first number, days or the
- * hour (NaN: all are NaN). */
-void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out);
+bool dt__dates_decide(struct dt__dates *dates);
+/* Returns true if `packed` is a date of the column. */
+bool dt__dates_has(const struct dt__dates *dates, uint32_t packed);
+/* Writes the numbers of a packed date; dt__dates_put_mean those of a mean of the first number, days
+ * or the hour (NaN: all are NaN). */
+void dt__dates_put(const struct dt__dates *dates, uint32_t packed, float *out);
 void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out);
 
-/* Returns the seconds of a word since 1970-01-01 or, for times alone, since 0:00. */
-double dt__dates_secs(const struct dt__dates *dates, uint32_t word);
+/* Returns the seconds of a packed date since 1970-01-01 or, for times alone, since 0:00. */
+double dt__dates_secs(const struct dt__dates *dates, uint32_t packed);
 
 /* Writes the form as a text: Y-m-d, d.m.Y, m/d/Y H:M, H:M; dt__dates_parse_form reads it back and
  * returns false if it is not a form. */

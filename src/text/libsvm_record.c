@@ -10,7 +10,7 @@
 /* Largest index, perhaps a 64-bit hash, to which one more digit can be added. */
 static const uint64_t GREATEST = UINT64_MAX / 10 * 10 - 1;
 
-bool dt__libsvm_word(char **text, char *end, struct dt__cell *out)
+bool dt__libsvm_field(char **text, char *end, struct dt__cell *out)
 {
     char *p = *text;
     while (p < end && (*p == ' ' || *p == '\t'))
@@ -24,41 +24,41 @@ bool dt__libsvm_word(char **text, char *end, struct dt__cell *out)
     return true;
 }
 
-dt_status dt__libsvm_pair(const struct dt__cell *word, uint64_t last, uint64_t *out_index,
+dt_status dt__libsvm_pair(const struct dt__cell *field, uint64_t last, uint64_t *out_index,
                           float *out_value)
 {
-    const char *colon = memchr(word->text, ':', word->length), *p = word->text;
+    const char *colon = memchr(field->text, ':', field->length), *p = field->text;
     uint64_t index = 0;
     for (; colon && p < colon && isdigit((unsigned char)*p) && index <= GREATEST / 10; p++)
         index = index * 10 + (uint64_t)(*p - '0');
     if (!colon || p < colon || !index)
         return dt_fail(DT_EFORMAT, "'%.*s' is not index:value with an index from 1 to %" PRIu64,
-                       dt__shown(word->length), word->text, GREATEST);
+                       dt__shown(field->length), field->text, GREATEST);
     if (index <= last) return dt_fail(DT_EFORMAT, "index %" PRIu64 " does not rise", index);
     *out_index = index;
     const dt_status status =
-        dt__number_read(colon + 1, word->length - (size_t)(colon + 1 - word->text), out_value);
+        dt__number_read(colon + 1, field->length - (size_t)(colon + 1 - field->text), out_value);
     return status ? dt_fail_prefix(status, "index %" PRIu64 ": ", index) : DT_OK;
 }
 
-static bool word_is_pair(const struct dt__cell *word)
+static bool field_is_pair(const struct dt__cell *field)
 {
     size_t digits = 0;
-    while (digits < word->length && isdigit((unsigned char)word->text[digits]))
+    while (digits < field->length && isdigit((unsigned char)field->text[digits]))
         digits++;
-    return digits && digits < word->length && word->text[digits] == ':';
+    return digits && digits < field->length && field->text[digits] == ':';
 }
 
 enum dt__libsvm_line dt__libsvm_line(char *text, size_t length)
 {
     char *const end = text + length;
-    struct dt__cell word = {0};
+    struct dt__cell field = {0};
     double value;
-    if (!dt__libsvm_word(&text, end, &word)) return DT__LIBSVM_NOTHING;
-    if (word_is_pair(&word)) return DT__LIBSVM_ROW;
-    if (dt__number_parse(word.text, word.length, &value)) return DT__LIBSVM_NONE;
-    if (!dt__libsvm_word(&text, end, &word)) return DT__LIBSVM_NUMBER;
-    return word_is_pair(&word) ? DT__LIBSVM_ROW : DT__LIBSVM_NONE;
+    if (!dt__libsvm_field(&text, end, &field)) return DT__LIBSVM_NOTHING;
+    if (field_is_pair(&field)) return DT__LIBSVM_ROW;
+    if (dt__number_parse(field.text, field.length, &value)) return DT__LIBSVM_NONE;
+    if (!dt__libsvm_field(&text, end, &field)) return DT__LIBSVM_NUMBER;
+    return field_is_pair(&field) ? DT__LIBSVM_ROW : DT__LIBSVM_NONE;
 }
 
 bool dt__libsvm_is(char *text, size_t length)

@@ -5,11 +5,11 @@
 #include "text/text.h"
 
 /* Takes the next word of a line; returns false at its end or before a comment. */
-bool dt__libsvm_word(char **text, char *end, struct dt__cell *out);
+bool dt__libsvm_field(char **text, char *end, struct dt__cell *out);
 
 /* Reads index:value. DT_EFORMAT: not of this form, the index is not above `last`, or the value is
  * not a finite number. */
-dt_status dt__libsvm_pair(const struct dt__cell *word, uint64_t last, uint64_t *out_index,
+dt_status dt__libsvm_pair(const struct dt__cell *field, uint64_t last, uint64_t *out_index,
                           float *out_value);
 
 /* Kinds of lines. */

@@ -98,7 +98,7 @@ uint64_t dt__span_end(const struct dt_job *job)
 const char *dt__exchange_name(const struct dt_job *job, char word[16])
 {
     if (job->mode == DT_MODE_ASYNC) return dt__async_memory_name(job->steps->async);
-    return dt__config_word(DT_EXCHANGE_WORDS, dt__exchange_which(job->steps->exchange), word);
+    return dt__config_choice(DT_EXCHANGE_CHOICES, dt__exchange_which(job->steps->exchange), word);
 }
 
 double dt__weights_mb(const struct dt_job *job)

@@ -105,7 +105,7 @@ dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const ch
         status = dt_fail(DT_EUSAGE, "train.optimizer=ftrl: its rates fall by themselves, and this "
                                     "test needs rates that rise");
     if (bank && !status) /* before the rate is set here */
-        status = dt__config_settle(config, dt__data_trains_on_table(config));
+        status = dt__config_resolve(config, dt__data_trains_on_table(config));
     for (size_t i = 0; bank && i < sizeof SETTINGS / sizeof *SETTINGS && !status; i++)
         status = dt_config_set(config, SETTINGS[i]);
     if (bank && !status) status = dt__format(&dir, "run.dir=%s", scratch);

@@ -221,7 +221,7 @@ static void print_start(struct dt_bank *bank)
     dt__info("%s%s, kernel=%s, %lld thread%s a rank, mode=%s, exchange=%s", dt__world_mpi_version(),
              dt__world_mpi_settings(settings), dt__blas_kernel(),
              (long long)job->config->run.threads, plural(job->config->run.threads),
-             dt__config_word(DT_MODE_WORDS, job->mode, mode), dt__exchange_name(job, word));
+             dt__config_choice(DT_MODE_CHOICES, job->mode, mode), dt__exchange_name(job, word));
     char *table = NULL;
     if (dt__model_table(bank->job->model, &table)) table = NULL;
     for (char *line = table, *end; line && *line; line = end) {
@@ -264,7 +264,7 @@ dt_status dt__record_start(struct dt_bank *bank)
     snprintf(hex, sizeof hex, "%08x", crc);
     struct dt_json *record = dt__record_begin(report, "start");
     dt__json_int(record, "step", (int64_t)job->step);
-    dt__json_text(record, "mode", dt__config_word(DT_MODE_WORDS, job->mode, word));
+    dt__json_text(record, "mode", dt__config_choice(DT_MODE_CHOICES, job->mode, word));
     dt__json_text(record, "exchange", dt__exchange_name(job, word));
     dt__json_int(record, "size", job->world->size);
     dt__json_int(record, "workers", job->world->workers);

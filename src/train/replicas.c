@@ -6,7 +6,7 @@ int dt__part_begin(int n, int parts, int index)
     return (int)((int64_t)n * index / parts);
 }
 
-dt_status dt__settle_groups(struct dt_job *job)
+dt_status dt__choose_groups(struct dt_job *job)
 {
     const struct dt_bank *bank = job->bank;
     const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
@@ -127,7 +127,7 @@ void dt__groups_print(const struct dt_bank *bank)
         dt__info("overlap: groups exchange while the next round computes; their differences take "
                  "%.4g MB at the groups, %.4g MB at the bank and in each checkpoint",
                  2 * all, all);
-    dt__config_word(DT_WIRE_WORDS, config->train.wire, word);
+    dt__config_choice(DT_WIRE_CHOICES, config->train.wire, word);
     if (dt__is_rounded(job))
         dt__info("wire: the sums of %d group%s, and each update, are rounded to %s; the rounding "
                  "errors take %.4g MB at the bank, and at most that in a checkpoint",
@@ -146,5 +146,5 @@ void dt__groups_record(const struct dt_job *job, struct dt_json *record)
         dt__json_text(record, "overlap", config->train.overlap ? "yes" : "no");
     }
     if (dt__is_rounded(job))
-        dt__json_text(record, "wire", dt__config_word(DT_WIRE_WORDS, config->train.wire, word));
+        dt__json_text(record, "wire", dt__config_choice(DT_WIRE_CHOICES, config->train.wire, word));
 }

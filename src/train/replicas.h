@@ -13,7 +13,7 @@ struct dt_local {
 
 /* Chooses the numbers of replicas and groups: those of the checkpoint, those asked for, or the
  * numbers of workers and hosts. Bank only. DT_EUSAGE: more groups than replicas. */
-dt_status dt__settle_groups(struct dt_job *job);
+dt_status dt__choose_groups(struct dt_job *job);
 /* Returns the first replica of a group; for `groups`, the number of replicas. */
 int dt__group_begin(const struct dt_job *job, int group);
 /* Returns the first of n things that part `index` of `parts` has. */

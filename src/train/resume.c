@@ -50,8 +50,8 @@ dt_status dt__resume_load(struct dt_bank *bank)
         dt__warn("run.init=%s: not used: the run continues from its own checkpoint (another "
                  "run.dir starts a new run)",
                  config->run.init);
-    DT_TRY(dt__config_settle_resume(config, before));
-    if (!dt__config_widths_wait(config)) DT_TRY(dt__model_settle(config));
+    DT_TRY(dt__config_resolve_resume(config, before));
+    if (!dt__config_widths_wait(config)) DT_TRY(dt__model_resolve(config));
     if (!config->run.parts) config->run.parts = before->run.parts;
     return dt__config_match(before, config);
 }

@@ -55,8 +55,8 @@ static dt_status options_agree(const struct dt_world *world,
 
 /* Completes and checks the configuration of rank 0. Rows in memory get the name (arrays), so
  * that every rank knows of them; such a name from an earlier training is removed. */
-static dt_status settle_config(const struct dt_world *world, struct dt_config *config,
-                               const struct dt__train_options *options)
+static dt_status resolve_config(const struct dt_world *world, struct dt_config *config,
+                                const struct dt__train_options *options)
 {
     if (options->train) DT_TRY(dt_config_set(config, "data.train=(arrays)"));
     if (options->eval)
@@ -69,9 +69,9 @@ static dt_status settle_config(const struct dt_world *world, struct dt_config *c
         return dt_fail(DT_EUSAGE, "model.output_bias=baseline: the constant of least loss is not "
                                   "known of a program's own loss; expected zero or auto");
     if (options->loss) DT_TRY(dt_config_set(config, "model.output_bias=zero"));
-    DT_TRY(dt__config_settle(config, dt__data_trains_on_table(config)));
+    DT_TRY(dt__config_resolve(config, dt__data_trains_on_table(config)));
     DT_TRY(dt__config_check(config, world->size));
-    return dt__model_settle(config);
+    return dt__model_resolve(config);
 }
 
 /* ---- machines ------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ static void warn_together(const struct dt_job *job, dt_status mine)
 /* Chooses one kernel for all ranks, since each has its own bits, and checks that each computing
  * thread has a core. A bank without replicas sleeps while workers compute, and an evaluator is
  * nice. */
-static dt_status settle_machines(const struct dt_job *job)
+static dt_status choose_machines(const struct dt_job *job)
 {
     struct dt_world *world = job->world;
     const struct dt_config *config = job->config;
@@ -99,8 +99,8 @@ static dt_status settle_machines(const struct dt_job *job)
     char kernel[64] = ""; /* of the bank */
     dt_status status = DT_OK;
     const bool bf16 = config->run.precision == DT_PRECISION_BF16;
-    status = dt__bf16_settle(bf16 ? config->run.kernel : NULL, &native);
-    if (!status) status = dt__blas_settle(config->run.kernel);
+    status = dt__bf16_select(bf16 ? config->run.kernel : NULL, &native);
+    if (!status) status = dt__blas_select(config->run.kernel);
     DT_TRY(dt__ranks_agree(world->all, status));
     if (!native)
         status = dt_fail(DT_EMISMATCH,
@@ -141,7 +141,7 @@ static dt_status share_start(struct dt_job *job)
     const struct dt_world *world = job->world;
     char holder[DT_LOCK_HOLDER] = ""; /* of the lock, as the bank reads it */
     dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
-    if (bank && !status) status = dt__settle_groups(job);
+    if (bank && !status) status = dt__choose_groups(job);
     if (!job->config->run.parts) job->config->run.parts = DT_SPLIT_PARTS;
     DT_TRY(dt__ranks_agree(world->all, status));
     if (bank) dt__lock_holder(dir, holder);
@@ -327,7 +327,7 @@ static dt_status share_sets(struct dt_job *job, const struct dt_source *rows)
 
 /* Sets the keys of the preset that depend on the size of the data. In a resume most keys are
  * given. Each rank gets the same result. */
-static dt_status settle_by_data(struct dt_job *job)
+static dt_status resolve_by_data(struct dt_job *job)
 {
     const struct dt_bank *bank = job->bank;
     struct dt_config *config = job->config;
@@ -337,7 +337,7 @@ static dt_status settle_by_data(struct dt_job *job)
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     const struct dt_table_size size =
         dt__schema_size(schema, dt__source_rows(job->train), job->eval != NULL);
-    DT_TRY(dt__config_settle_by_data(config, &size));
+    DT_TRY(dt__config_resolve_by_data(config, &size));
     if (config->data.encode == DT_ENCODE_NONE) {
         dt__source_forget_quantiles(job->train);
         dt__source_forget_quantiles(job->eval);
@@ -346,7 +346,7 @@ static dt_status settle_by_data(struct dt_job *job)
     }
     if (!network) {
         *config->model.layers = '\0'; /* of the usual widths */
-        DT_TRY(dt__model_settle(config));
+        DT_TRY(dt__model_resolve(config));
     }
     if (bank && bank->start.resumed) DT_TRY(dt__config_match(&bank->start.before, config));
     DT_TRY(dt__config_preset_text(config, &text));
@@ -464,7 +464,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     *run = (struct dt_run){.job = {.config = config, .world = world}};
     if (options) run->options = *options;
     *out_done = false;
-    dt_status status = world->is_bank ? settle_config(world, config, &run->options) : DT_OK;
+    dt_status status = world->is_bank ? resolve_config(world, config, &run->options) : DT_OK;
     dt__world_heartbeat(world, "start-up", 0); /* time before the run is no stall */
     DT_TRY(send_config(world, config, status));
     DT_TRY(options_agree(world, &run->options));
@@ -481,14 +481,14 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     run->bank.options = &run->options;
     const bool sync = config->train.mode == DT_MODE_SYNC || config->train.staleness == 0;
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
-    DT_TRY(settle_machines(job));
+    DT_TRY(choose_machines(job));
     DT_TRY(share_start(job));
     DT_TRY(send_config(world, config, DT_OK)); /* with the keys of the resumed run */
     config->run.replicas = job->replicas;
     if (dt__is_grouped(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, &run->options));
     if (!run->options.test) DT_TRY(share_sets(job, run->options.rows));
-    DT_TRY(dt__ranks_agree(world->all, settle_by_data(job)));
+    DT_TRY(dt__ranks_agree(world->all, resolve_by_data(job)));
     /* Every rank has model and plan; its role has more. */
     DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
     dt__world_heartbeat(world, "load", job->step);

@@ -265,7 +265,7 @@ static int plain_step(struct dt_job *job, struct dt_span *span)
     return asked;
 }
 
-static int plain_settle(struct dt_job *job, const struct dt_span *span, int asked)
+static int plain_resolve(struct dt_job *job, const struct dt_span *span, int asked)
 {
     if (job->worker) {
         dt__exchange_settle(job->steps->exchange);
@@ -298,7 +298,7 @@ const struct dt_stepper dt__plain_stepper = {
     .begin = plain_begin,
     .step = plain_step,
     .serve = dt__exchange_serve,
-    .settle = plain_settle,
+    .settle = plain_resolve,
     .weights = dt__exchange_at_rest,
     .gather = plain_gather,
     .close = plain_close,

@@ -104,8 +104,8 @@ static void check_shape(int rows, int nin, int nout)
 static void settle(const char *kernel)
 {
     bool native;
-    EXPECT_OK(dt__bf16_settle(kernel, &native));
-    EXPECT_OK(dt__blas_settle(kernel));
+    EXPECT_OK(dt__bf16_select(kernel, &native));
+    EXPECT_OK(dt__blas_select(kernel));
 }
 
 static void check_products(void)
@@ -364,7 +364,7 @@ END_TEST
 START_TEST(unknown_kernels_are_refused)
 {
     bool native;
-    EXPECT_FAIL(dt__bf16_settle("oneDNN-bf16-vnni", &native), DT_EUSAGE,
+    EXPECT_FAIL(dt__bf16_select("oneDNN-bf16-vnni", &native), DT_EUSAGE,
                 "run.kernel=oneDNN-bf16-vnni: expected");
     ck_assert_ptr_null(strstr(dt__blas_kernel(), "bf16"));
 }

@@ -81,7 +81,7 @@ static void check_kernels(void check(int variant), int variants)
         for (int i = 0; i < variants; i++)
             check(i);
     }
-    for (int l = 0; l < LEVELS && !dt__blas_settle(LEVEL[l]); l++) {
+    for (int l = 0; l < LEVELS && !dt__blas_select(LEVEL[l]); l++) {
         ck_assert_str_eq(dt__blas_kernel(), "portable");
         for (int i = 0; i < variants; i++)
             check(i);
@@ -186,7 +186,7 @@ static void check_chain(int variant, const char *level)
 START_TEST(portable_products_have_the_bits_of_the_chain)
 {
     set_up();
-    for (int l = 0; l < LEVELS && !dt__blas_settle(LEVEL[l]); l++)
+    for (int l = 0; l < LEVELS && !dt__blas_select(LEVEL[l]); l++)
         for (int variant = 0; variant < 16; variant++) {
             dt__blas_set_threads(1 + variant / 8);
             check_chain(variant % 8, LEVEL[l]);
@@ -203,7 +203,7 @@ START_TEST(padded_rows_do_not_depend_on_others)
     const int n = 13, k = 40, rows = 100;
     set_up();
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (dt__blas_settle(kernels[i])) continue; /* the CPU cannot run it */
+        if (dt__blas_select(kernels[i])) continue; /* the CPU cannot run it */
         EXPECT_OK(dt__gemm_padded((struct dt__sizes){rows, n, k}, a, b, false, expected));
         for (int m = 1; m <= rows; m++) {
             memset(c, 0, (size_t)(m * n) * sizeof *c);
@@ -292,12 +292,12 @@ void *__wrap_dlsym(void *library, const char *name)
 START_TEST(an_unknown_cpu_gets_a_kernel_by_its_features)
 {
     unsetenv("OPENBLAS_CORETYPE");
-    EXPECT_OK(dt__blas_settle("env"));
+    EXPECT_OK(dt__blas_select("env"));
     const char *suited = dt__blas_kernel_by_features();
     ck_assert_str_eq(dt__blas_kernel(), suited ? suited : "Prescott");
-    EXPECT_OK(dt__blas_settle("Nehalem"));
+    EXPECT_OK(dt__blas_select("Nehalem"));
     ck_assert_str_eq(dt__blas_kernel(), "Nehalem");
-    EXPECT_FAIL(dt__blas_settle("Nehalen"), DT_EUSAGE, "run.kernel=Nehalen: expected a kernel");
+    EXPECT_FAIL(dt__blas_select("Nehalen"), DT_EUSAGE, "run.kernel=Nehalen: expected a kernel");
 }
 END_TEST
 
@@ -305,7 +305,7 @@ END_TEST
 START_TEST(the_environment_may_ask_for_any_kernel)
 {
     setenv("OPENBLAS_CORETYPE", "Prescott", 1);
-    EXPECT_OK(dt__blas_settle("env"));
+    EXPECT_OK(dt__blas_select("env"));
     ck_assert_str_eq(dt__blas_kernel(), "Prescott");
 }
 END_TEST

@@ -92,7 +92,7 @@ START_TEST(names_are_in_the_order_of_enumerators)
         const struct dt__option *option = NULL;
         char *name = strndup(rows[i].assignment, strcspn(rows[i].assignment, "="));
         EXPECT_OK(dt__option_find(name, &option));
-        dt__config_word(option->words, rows[i].value, word);
+        dt__config_choice(option->choices, rows[i].value, word);
         ck_assert_str_eq(word, strchr(rows[i].assignment, '=') + 1);
         free(name);
     }
@@ -466,9 +466,10 @@ static const char *other_value(const struct dt__option *option, char buffer[DT_R
         return *option->initial == 'y' ? "no" : "yes";
     case DT__TEXT:
         return "other text";
-    case DT__WORD:
-        dt__config_word(option->words, 0, buffer);
-        return strcmp(buffer, option->initial) ? buffer : dt__config_word(option->words, 1, buffer);
+    case DT__CHOICE:
+        dt__config_choice(option->choices, 0, buffer);
+        return strcmp(buffer, option->initial) ? buffer
+                                               : dt__config_choice(option->choices, 1, buffer);
     }
     return "";
 }
@@ -594,7 +595,7 @@ START_TEST(a_resume_may_change_only_some_keys)
         EXPECT_OK(dt__config_init(&made));
         EXPECT_OK(dt_config_set(&made, forms[i][0]));
         dt_free(made.model.layers);
-        EXPECT_OK(dt__strdup("dense 3", &made.model.layers)); /* as dt__config_settle does */
+        EXPECT_OK(dt__strdup("dense 3", &made.model.layers)); /* as dt__config_resolve does */
         EXPECT_FAIL(dt__config_match(&config, &made), DT_EMISMATCH, forms[i][1]);
         dt__config_free(&made);
     }
@@ -786,7 +787,7 @@ static dt_status settle_by(uint64_t rows, int features, bool sparse, bool evalua
                                        .numbers = sparse ? 0 : features,
                                        .sparse = sparse,
                                        .evaluates = evaluates};
-    return dt__config_settle_by_data(&config, &size);
+    return dt__config_resolve_by_data(&config, &size);
 }
 
 static dt_status allocate_all(void)
@@ -801,7 +802,7 @@ static dt_status allocate_all(void)
     /* Values that the preset and the data decide. */
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
-    if (!status) status = dt__config_settle(&config, true);
+    if (!status) status = dt__config_resolve(&config, true);
     if (!status) status = settle_by(1000, 5000, true, true);
     if (!status) status = dt__config_preset_text(&config, &text);
     dt_free(text);
@@ -892,7 +893,7 @@ START_TEST(output_bias_auto_is_decided)
         set_up();
         if (rows[i].first) EXPECT_OK(dt_config_set(&config, rows[i].first));
         if (rows[i].second) EXPECT_OK(dt_config_set(&config, rows[i].second));
-        EXPECT_OK(dt__config_settle(&config, rows[i].table));
+        EXPECT_OK(dt__config_resolve(&config, rows[i].table));
         ck_assert_int_eq(config.model.output_bias, rows[i].want);
         dt__config_free(&config);
     }
@@ -906,7 +907,7 @@ START_TEST(output_bias_auto_is_decided)
         if (older) memset(line, '\n', strlen("output_bias = auto"));
         set_up();
         EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
-        EXPECT_OK(dt__config_settle(&config, true));
+        EXPECT_OK(dt__config_resolve(&config, true));
         ck_assert_int_eq(config.model.output_bias,
                          older ? DT_OUTPUT_BIAS_ZERO : DT_OUTPUT_BIAS_BASELINE);
         dt_free(text);
@@ -929,7 +930,7 @@ START_TEST(older_runs_keep_their_held_out_rows)
     memset(line, '\n', strlen("stratify = yes"));
     set_up();
     EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert(!config.data.stratify);
     dt__config_free(&config);
     EXPECT_OK(dt__config_init(&before));
@@ -938,8 +939,8 @@ START_TEST(older_runs_keep_their_held_out_rows)
     for (int given = 0; given < 2; given++) {
         set_up();
         if (given) set("data.stratify=yes");
-        EXPECT_OK(dt__config_settle(&config, true));
-        EXPECT_OK(dt__config_settle_resume(&config, &before));
+        EXPECT_OK(dt__config_resolve(&config, true));
+        EXPECT_OK(dt__config_resolve_resume(&config, &before));
         ck_assert_int_eq(config.data.stratify, given);
         dt__config_free(&config);
     }
@@ -947,7 +948,7 @@ START_TEST(older_runs_keep_their_held_out_rows)
     dt_free(text);
     set_up();
     set("data.train=x");
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert(config.data.stratify);
     dt__config_free(&config);
 }
@@ -960,7 +961,7 @@ START_TEST(a_preset_sets_what_is_not_given)
 {
     char *text;
     set_up();
-    EXPECT_OK(dt__config_settle(&config, false));
+    EXPECT_OK(dt__config_resolve(&config, false));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
     EXPECT_OK(settle_by(1000, 5, false, true));
@@ -971,7 +972,7 @@ START_TEST(a_preset_sets_what_is_not_given)
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "eval.patience=7"));
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert_int_eq(config.run.preset, DT_PRESET_TABLE);
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_ROBUST);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAMW);
@@ -993,7 +994,7 @@ START_TEST(a_preset_sets_what_is_not_given)
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "model.kind=linear"));
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert_double_eq(config.train.lr, 0.01);
     EXPECT_OK(settle_by(10000000, 50000, true, false));
     ck_assert_double_eq(config.train.weight_decay, 0.01);
@@ -1002,7 +1003,7 @@ START_TEST(a_preset_sets_what_is_not_given)
     ck_assert_int_eq(config.eval.patience, 0);
     dt__config_free(&config);
     set_up();
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     EXPECT_OK(settle_by(200000, 50000, true, true));
     ck_assert_double_eq(config.train.epochs, 4);
     ck_assert_int_eq(config.model.embedding, 32);
@@ -1020,14 +1021,14 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.mode=async"));
     EXPECT_OK(dt_config_set(&config, "run.replicas=4"));
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert_int_eq(config.eval.steps, 201);
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "model.kind=mlp"));
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert(dt__config_widths_wait(&config));
     EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert(!dt__config_is_given(&config, "eval.steps"));
@@ -1038,7 +1039,7 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
     set_up(); /* early stopping would depend on timing */
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "run.reproducible=yes"));
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert_int_eq(config.eval.patience, 0);
     dt__config_free(&config);
@@ -1100,8 +1101,8 @@ START_TEST(a_preset_depends_on_task_and_rows)
         char *text;
         set_up();
         if (*cases[i].set) EXPECT_OK(dt_config_set(&config, cases[i].set));
-        EXPECT_OK(dt__config_settle(&config, true));
-        EXPECT_OK(dt__config_settle_by_data(&config, &cases[i].size));
+        EXPECT_OK(dt__config_resolve(&config, true));
+        EXPECT_OK(dt__config_resolve_by_data(&config, &cases[i].size));
         EXPECT_OK(dt__config_preset_text(&config, &text));
         ck_assert_msg((!cases[i].hidden || !strcmp(config.model.hidden, cases[i].hidden)) &&
                           fabs(config.model.dropout - strtod(cases[i].dropout, NULL)) < 1e-9 &&
@@ -1120,14 +1121,14 @@ START_TEST(a_preset_does_not_change_a_given_optimizer)
 {
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
-    EXPECT_OK(dt__config_settle(&config, true));
+    EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "run.preset=table"));
     EXPECT_OK(dt_config_set(&config, "data.normalize=none"));
     EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
-    EXPECT_OK(dt__config_settle(&config, false));
+    EXPECT_OK(dt__config_resolve(&config, false));
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_NONE);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_CONSTANT);
     ck_assert_double_eq(config.train.lr, 0.01);
@@ -1145,8 +1146,8 @@ START_TEST(a_resume_keeps_its_preset)
     /* the earlier run has decided what auto means */
     EXPECT_OK(dt_config_set(&before, "data.encode=none"));
     set_up();
-    EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_resume(&config, &before));
+    EXPECT_OK(dt__config_resolve(&config, true));
+    EXPECT_OK(dt__config_resolve_resume(&config, &before));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     EXPECT_OK(dt__config_match(&before, &config));
     ck_assert_double_eq(config.train.lr, 0.01);
@@ -1158,8 +1159,8 @@ START_TEST(a_resume_keeps_its_preset)
     set_up();
     /* given, so that auto would mean no preset */
     EXPECT_OK(dt_config_set(&config, "train.lr=0.5"));
-    EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_resume(&config, &before));
+    EXPECT_OK(dt__config_resolve(&config, true));
+    EXPECT_OK(dt__config_resolve_resume(&config, &before));
     EXPECT_OK(settle_by(1000, 5, false, true));
     EXPECT_OK(dt__config_match(&before, &config));
     ck_assert_double_eq(config.train.epochs, 55);
@@ -1170,8 +1171,8 @@ START_TEST(a_resume_keeps_its_preset)
     set_up();
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "train.epochs=2000"));
-    EXPECT_OK(dt__config_settle(&config, true));
-    EXPECT_OK(dt__config_settle_resume(&config, &before));
+    EXPECT_OK(dt__config_resolve(&config, true));
+    EXPECT_OK(dt__config_resolve_resume(&config, &before));
     EXPECT_OK(settle_by(1000, 5, false, true));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
     dt__config_free(&config);

@@ -162,14 +162,14 @@ END_TEST
 
 START_TEST(test_portable_products)
 {
-    if (!dt__blas_settle("portable")) products_agree(&SHAPES[_i], 1 + 18 * (_i % 2), false);
+    if (!dt__blas_select("portable")) products_agree(&SHAPES[_i], 1 + 18 * (_i % 2), false);
 }
 END_TEST
 
 START_TEST(test_products_in_bf16)
 {
     bool native;
-    ck_assert_int_eq(dt__bf16_settle("auto", &native), DT_OK);
+    ck_assert_int_eq(dt__bf16_select("auto", &native), DT_OK);
     if (native) products_agree(&SHAPES[_i], 1 + 18 * (_i % 2), true);
 }
 END_TEST

@@ -39,7 +39,7 @@ START_TEST(dates_become_numbers)
     const float hour = FORMS[_i].hour;
     if (FORMS[_i].before) EXPECT_OK(learn(&dates, FORMS[_i].before));
     EXPECT_OK(dt__dates_read(&dates, true, text, strlen(text), &word));
-    ck_assert(dt__dates_settle(&dates));
+    ck_assert(dt__dates_decide(&dates));
     dt__dates_form(&dates, form);
     ck_assert_str_eq(form, FORMS[_i].form);
     ck_assert(dt__dates_parse_form(form, &again));
@@ -73,7 +73,7 @@ START_TEST(times_become_hours)
         dt__dates_put(&dates, word, &x);
         ck_assert_float_eq(x, 13.4166667f);
     }
-    ck_assert(dt__dates_settle(&dates));
+    ck_assert(dt__dates_decide(&dates));
     dt__dates_form(&dates, form);
     ck_assert_str_eq(form, "H:M");
     ck_assert(dt__dates_parse_form(form, &known));
@@ -128,9 +128,9 @@ START_TEST(one_column_has_one_order)
     struct dt__dates dates = {0}, known;
     uint32_t word;
     EXPECT_OK(learn(&dates, "3/4/2021"));
-    ck_assert(!dt__dates_settle(&dates));
+    ck_assert(!dt__dates_decide(&dates));
     EXPECT_OK(learn(&dates, "13/4/2021"));
-    ck_assert(dt__dates_settle(&dates));
+    ck_assert(dt__dates_decide(&dates));
     EXPECT_FAIL(learn(&dates, "4/13/2021"), DT_EFORMAT, "'4/13/2021' is written unlike the others");
     dates = (struct dt__dates){0};
     EXPECT_OK(learn(&dates, "2021-03-04"));

@@ -93,7 +93,7 @@ static void read_golden(hid_t group, struct golden *g)
     int *widths = read_set(group, "widths", H5T_NATIVE_INT, &nwidths);
     const bool linear = (int)attribute(group, "kind") == DT_KIND_LINEAR;
     char word[16];
-    dt__config_word(DT_ACTIVATION_WORDS, (int)attribute(group, "activation"), word);
+    dt__config_choice(DT_ACTIVATION_CHOICES, (int)attribute(group, "activation"), word);
     int length = snprintf(g->layers, sizeof g->layers, "%s", linear ? "linear" : "");
     for (size_t i = 1; i + 1 < nwidths && !linear; i++)
         length += snprintf(g->layers + length, sizeof g->layers - (size_t)length, "%sdense %d %s",
@@ -231,7 +231,7 @@ START_TEST(schedules_agree_with_pytorch)
         char word[16];
         struct dt_schedule schedule;
         size_t count;
-        double *path = read_set(file, dt__config_word(DT_SCHEDULE_WORDS, kind, word),
+        double *path = read_set(file, dt__config_choice(DT_SCHEDULE_CHOICES, kind, word),
                                 H5T_NATIVE_DOUBLE, &count);
         config.train.schedule = kind;
         dt__schedule_init(&schedule, &config, 1000);

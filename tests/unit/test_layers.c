@@ -453,7 +453,7 @@ START_TEST(texts_are_printed_in_one_form)
         EXPECT_OK(dt__config_init(&config));
         EXPECT_OK(dt_config_set(&config, assignment));
         for (int again = 0; again < 2; again++) {
-            EXPECT_OK(dt__model_settle(&config));
+            EXPECT_OK(dt__model_resolve(&config));
             ck_assert_str_eq(config.model.layers, forms[i][1]);
         }
         dt__config_free(&config);

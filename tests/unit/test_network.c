@@ -85,7 +85,7 @@ static void check_mlp(int variant)
     if (activation == DT_ACT_RELU) return;
     char layers[128], word[16];
     const char *dropout = drop ? ", dropout 0.4" : "";
-    dt__config_word(DT_ACTIVATION_WORDS, activation, word);
+    dt__config_choice(DT_ACTIVATION_CHOICES, activation, word);
     snprintf(layers, sizeof layers, "dense 6 %s%s, dense 4 %s%s", word, dropout, word, dropout);
     set_up(desc_of(layers, NIN, nout, task));
     check_gradient();
@@ -403,7 +403,7 @@ static void check_nan(int variant)
     double loss;
     char layers[64], word[16];
     snprintf(layers, sizeof layers, "dense 70 %s, dense 9",
-             dt__config_word(DT_ACTIVATION_WORDS, variant, word));
+             dt__config_choice(DT_ACTIVATION_CHOICES, variant, word));
     set_up(desc_of(layers, NIN, 3, DT_TASK_CLASSIFY));
     struct dt_batch batch = whole_batch();
     params[model->tensor[1].offset] = NAN;
@@ -478,7 +478,7 @@ END_TEST
 static void check_spread(int variant)
 {
     char layers[64], word[16];
-    dt__config_word(DT_ACTIVATION_WORDS, variant, word);
+    dt__config_choice(DT_ACTIVATION_CHOICES, variant, word);
     snprintf(layers, sizeof layers, "dense 300 %s, dense 200 %s", word, word);
     struct dt_model_desc desc = desc_of(layers, 400, 1, DT_TASK_REGRESS);
     EXPECT_OK(dt__model_create(&desc, &model));
@@ -560,7 +560,7 @@ static dt_status settle(const char *const *assignments, struct dt_config *config
     EXPECT_OK(dt__config_init(config));
     for (; *assignments; assignments++)
         EXPECT_OK(dt_config_set(config, *assignments));
-    return dt__model_settle(config);
+    return dt__model_resolve(config);
 }
 
 static const struct {
@@ -644,7 +644,7 @@ START_TEST(texts_get_their_canonical_form)
                           dt_error_text(), given_texts[i].text);
         else
             ck_assert_str_eq(config.model.layers, given_texts[i].text);
-        if (!status) EXPECT_OK(dt__model_settle(&config));
+        if (!status) EXPECT_OK(dt__model_resolve(&config));
         dt__config_free(&config);
     }
 }
@@ -661,7 +661,7 @@ START_TEST(resolved_layers_are_printed_alone)
     ck_assert_ptr_null(strstr(text, "hidden"));
     EXPECT_OK(dt__config_init(&again));
     EXPECT_OK(dt_config_read_text(&again, "config.ini", text));
-    EXPECT_OK(dt__model_settle(&again));
+    EXPECT_OK(dt__model_resolve(&again));
     ck_assert_str_eq(again.model.layers, config.model.layers);
     EXPECT_OK(dt__config_match(&config, &again));
     dt_free(text);
@@ -778,7 +778,7 @@ START_TEST(rows_are_independent_under_each_kernel)
             struct dt_model_desc desc =
                 desc_of(nets[n].layers, INPUTS, nets[n].nout, DT_TASK_CLASSIFY);
             memcpy(desc.shape, nets[n].shape, sizeof desc.shape);
-            if (dt__blas_settle(KERNELS[k])) continue; /* the CPU cannot run it */
+            if (dt__blas_select(KERNELS[k])) continue; /* the CPU cannot run it */
             EXPECT_OK(dt__model_create(&desc, &model));
             EXPECT_OK(dt__network_create(model, ROWS_APART, DT_PRECISION_F32, &net));
             dt__network_keep_apart(net);

@@ -27,7 +27,7 @@ static struct dt_predictor *open_linear(int task, int nout)
     assert_ok(dt_config_set(&config, "model.kind=linear"));
     assert_ok(dt_config_set(&config, task == DT_TASK_CLASSIFY ? "model.task=classify"
                                                               : "model.task=regress"));
-    assert_ok(dt__model_settle(&config));
+    assert_ok(dt__model_resolve(&config));
     model.desc = desc_of(config.model.layers, NIN, nout, task);
     assert_ok(dt_config_print(&config, &model.config));
     model.schema =

@@ -18,28 +18,28 @@ enum { SAME = -1, BLOCK_ROWS = 8 };
 /* ---- text ----------------------------------------------------------------------------------- */
 
 /* Parses the sizes, then "stride 2", "pad same", ... */
-static bool conv_parse(struct dt__layer *layer, struct dt__words words)
+static bool conv_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
     const bool is_1d = layer->kind == &dt__conv1d_layer;
     int *size = layer->size;
-    if (words.count < 2 || !dt__word_int(words.word[0], 1, &size[FILTERS]) ||
-        !(is_1d ? dt__word_int(words.word[1], 1, &size[KERNEL_W])
-                : dt__word_pair(words.word[1], 1, &size[KERNEL_H], &size[KERNEL_W])))
+    if (args.count < 2 || !dt__arg_int(args.text[0], 1, &size[FILTERS]) ||
+        !(is_1d ? dt__arg_int(args.text[1], 1, &size[KERNEL_W])
+                : dt__arg_pair(args.text[1], 1, &size[KERNEL_H], &size[KERNEL_W])))
         return false;
     size[STRIDE_H] = size[STRIDE_W] = size[GROUPS] = 1;
-    for (int i = 2; i < words.count; i += 2) {
-        const char *name = words.word[i], *value = i + 1 < words.count ? words.word[i + 1] : "";
+    for (int i = 2; i < args.count; i += 2) {
+        const char *name = args.text[i], *value = i + 1 < args.count ? args.text[i + 1] : "";
         bool good = false;
         if (!strcmp(name, "stride"))
-            good = is_1d ? dt__word_int(value, 1, &size[STRIDE_W])
-                         : dt__word_pair(value, 1, &size[STRIDE_H], &size[STRIDE_W]);
+            good = is_1d ? dt__arg_int(value, 1, &size[STRIDE_W])
+                         : dt__arg_pair(value, 1, &size[STRIDE_H], &size[STRIDE_W]);
         else if (!strcmp(name, "pad") && !strcmp(value, "same"))
             good = true, size[PAD_H] = size[PAD_W] = SAME;
         else if (!strcmp(name, "pad"))
-            good = is_1d ? dt__word_int(value, 0, &size[PAD_W])
-                         : dt__word_pair(value, 0, &size[PAD_H], &size[PAD_W]);
+            good = is_1d ? dt__arg_int(value, 0, &size[PAD_W])
+                         : dt__arg_pair(value, 0, &size[PAD_H], &size[PAD_W]);
         else if (!strcmp(name, "groups"))
-            good = dt__word_int(value, 1, &size[GROUPS]);
+            good = dt__arg_int(value, 1, &size[GROUPS]);
         if (!good) return false;
     }
     if (is_1d) size[KERNEL_H] = 1;

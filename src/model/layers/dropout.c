@@ -53,10 +53,10 @@ bool dt__dropout_of(const struct dt__layer_call *call, struct dt__dropout *out)
 
 /* ---- as a separate layer -------------------------------------------------------------------- */
 
-static bool dropout_parse(struct dt__layer *layer, struct dt__words words)
+static bool dropout_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
     double rate;
-    if (words.count != 1 || !dt__word_real(words.word[0], &rate)) return false;
+    if (args.count != 1 || !dt__arg_real(args.text[0], &rate)) return false;
     layer->dropout = rate;
     return rate >= 0.0 && rate < 1.0;
 }

@@ -11,16 +11,16 @@
 /* layer->size */
 enum { WINDOW_H, WINDOW_W, STRIDE_H, STRIDE_W, ONE_NUMBER };
 
-static bool window_parse(struct dt__layer *layer, struct dt__words words)
+static bool window_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
     int *size = layer->size;
-    if (words.count != 1 && words.count != 3) return false;
-    if (!dt__word_pair(words.word[0], 1, &size[WINDOW_H], &size[WINDOW_W])) return false;
+    if (args.count != 1 && args.count != 3) return false;
+    if (!dt__arg_pair(args.text[0], 1, &size[WINDOW_H], &size[WINDOW_W])) return false;
     size[STRIDE_H] = size[WINDOW_H];
     size[STRIDE_W] = size[WINDOW_W];
-    size[ONE_NUMBER] = strchr(words.word[0], 'x') == NULL;
-    return words.count == 1 || (!strcmp(words.word[1], "stride") &&
-                                dt__word_pair(words.word[2], 1, &size[STRIDE_H], &size[STRIDE_W]));
+    size[ONE_NUMBER] = strchr(args.text[0], 'x') == NULL;
+    return args.count == 1 || (!strcmp(args.text[1], "stride") &&
+                               dt__arg_pair(args.text[2], 1, &size[STRIDE_H], &size[STRIDE_W]));
 }
 
 static const char *pool_emit(struct dt__emitter *e, const struct dt__layer *layer,
@@ -228,9 +228,9 @@ const struct dt__layer_kind dt__flatten_layer = {.name = "flatten",
 /* ---- enlarging ------------------------------------------------------------------------------ */
 
 /* Each point of a picture appears WINDOW_H x WINDOW_W times in y. */
-static bool upsample_parse(struct dt__layer *layer, struct dt__words words)
+static bool upsample_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
-    return words.count == 1 && window_parse(layer, words);
+    return args.count == 1 && window_parse(layer, args);
 }
 
 static dt_status upsample_infer(struct dt_model *model, struct dt__layer *layer)

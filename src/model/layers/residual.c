@@ -13,10 +13,10 @@
 
 /* ---- the first end -------------------------------------------------------------------------- */
 
-/* Its items are not words: description.c reads the brackets. */
-static bool residual_parse(struct dt__layer *layer, struct dt__words words)
+/* Its items are not args: description.c reads the brackets. */
+static bool residual_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
-    (void)layer, (void)words;
+    (void)layer, (void)args;
     return false;
 }
 
