@@ -1,4 +1,4 @@
-/* The table of formats, and how the format of a file is found. */
+/* The table of formats, and the detection of a file's format. */
 #include "data/formats.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ const struct dt__format *const dt__formats[] = {
 
 enum { HEAD_BYTES = 4096 };
 
-/* Files that no format recognises are CSV, and so are those that cannot be read twice. */
+/* A file that no format recognises counts as CSV, and so does a pipe, which cannot be read
+ * twice. */
 dt_status dt__format_detect(const char *path, int *out)
 {
     static const int order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM, DT_FORMAT_JSON};

@@ -1,6 +1,6 @@
-/* HDF5 files: data sets x (S, ...) and y, by data.x and data.y: numbers of any kind; /feature_names
- * and /label_names. Labels are whole numbers of any type (also bool and float), texts, or one-hot
- * rows. */
+/* HDF5 files: data sets x (S, ...) and y, as named by data.x and data.y, with numbers of any type;
+ * and, if there are any, /feature_names and /label_names. Labels are whole numbers of any type
+ * (also bool and float), texts, or one-hot rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -15,11 +15,11 @@
 #include "table/columns_file.h"
 #include "table/values.h"
 
-#define LABEL DT__SHARD_GROUP "/label" /* data from other programs lacks it */
+#define LABEL DT__SHARD_GROUP "/label" /* missing in files of other programs */
 #define LABEL_NUMBERS DT__SHARD_GROUP "/label_numbers"
 enum { MOST_ONE_HOT = 1 << 16 };
 
-/* One of the two data sets. */
+/* A data set: x or y. */
 struct array {
     const struct dt__h5_item *item;
     uint64_t rows, items; /* items: values in a row */
@@ -31,14 +31,14 @@ struct reader {
     const char *path;
     struct array x, y;                /* y.item NULL: labels are not read */
     const struct dt__h5_item *weight; /* NULL: each is 1 */
-    uint32_t *words;                  /* (DT__H5_LABELS, columns) of a shard of a table; else
+    uint32_t *words;                  /* (DT__H5_LABELS, columns) a table's rows; else NULL */
+    int32_t *classes;                 /* (rows) class of each row, if labels are texts; else NULL */
+    double *labels;                   /* (DT__H5_LABELS, items) labels that are numbers; else
                                        * NULL */
-    int32_t *classes;                 /* of texts: (rows); else NULL */
-    double *labels;                   /* (DT__H5_LABELS, items) of numbers; else NULL */
-    bool named;                       /* the file names its classes: labels are their positions */
-    int32_t *of_shard;                /* (shard_classes) the class of each label of a shard; NULL:
-                                       * as `named` says */
-    size_t shard_classes;
+    bool named;                       /* labels are positions in the file's list of classes */
+    int32_t *shard_class;             /* (nshard_classes) class of each label of a shard; else
+                                       * NULL */
+    size_t nshard_classes;
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
         *out = (struct array){item, item->dims[0], item->count / item->dims[0]};
         return DT_OK;
     }
-    /* List the data sets that the file has, since data.x or data.y names another. */
+    /* Lists the data sets that the file has, in case data.x or data.y is wrong. */
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && length + 64 < sizeof list; i++) {
         if (item->kind != DT__H5_ARRAY) continue;
         length += (size_t)snprintf(list + length, 48, "%s%.40s", length ? ", " : "", item->path);
@@ -67,7 +67,7 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
                    *list ? list : "nothing", key);
 }
 
-/* Finds the data sets. y_name NULL: y is not needed. */
+/* Finds the two data sets; without y_name only x. */
 static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name, const char *y_name,
                              struct array *x, struct array *y)
 {
@@ -91,8 +91,9 @@ static int32_t one_hot_class(const double *row, size_t n)
     return class;
 }
 
-/* Reads what text files have for the classes of a shard: their numbers, else their names. The
- * labels of such a file are positions among these. No names: the file is not a shard of classes. */
+/* Reads the labels that the classes of a shard have in the original data: numbers if they are
+ * stored, else names. The labels in the shard are positions in this list. An empty list: the file
+ * is not a shard with classes. */
 static dt_status shard_labels(struct dt__h5_file *file, struct dt__names *out)
 {
     const struct dt__h5_item *array;
@@ -111,7 +112,7 @@ static dt_status shard_labels(struct dt__h5_file *file, struct dt__names *out)
     return DT_OK;
 }
 
-/* Finds the class of a shard's label in a model, as for a label of text. */
+/* Adds label number `label` of a shard, by its text in the original data. */
 static dt_status shard_label_find(struct dt__labels *labels, const struct dt__names *names,
                                   int64_t label)
 {
@@ -144,11 +145,13 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
     const size_t items = (size_t)y->items;
     struct dt__names names = {0};
     double *rows;
-    const bool turned = x->items == y->rows || (x->items == y->items && y->rows == 1);
+    const bool transposed = x->items == y->rows || (x->items == y->items && y->rows == 1);
     if (y->rows != x->rows)
         return dt_fail(DT_EMISMATCH, "%s has %" PRIu64 " rows, %s has %" PRIu64 "%s", x->item->path,
                        x->rows, y->item->path, y->rows,
-                       turned ? ": write both transposed, as MATLAB and R turn arrays round" : "");
+                       transposed
+                           ? ": write both transposed, as MATLAB and R store dimensions in reverse"
+                           : "");
     if (!survey->targets->classes && texts)
         return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", y->item->path);
     if (!survey->targets->classes) return dt__survey_targets(survey, y->items);
@@ -167,7 +170,7 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
             if (one_hot && label < 0)
                 status = dt_fail(DT_EFORMAT, "class labels are one whole number a row, or a row "
                                              "with a single 1");
-            else if (!isfinite(label)) /* model.task=regress does not learn it either */
+            else if (!isfinite(label)) /* model.task=regress could not learn it either */
                 status = dt_fail(DT_EFORMAT, "label %g is not a finite number", label);
             else if (label != rint(label) || fabs(label) > 1e15)
                 status = dt_fail(DT_EFORMAT,
@@ -188,7 +191,8 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-/* Takes over the label's name that shards keep, or compares it with the known one. */
+/* Adds the name of the label column that a shard stores: the first file gives it to the schema; a
+ * later name must be the same. Evaluation data with another name causes a warning. */
 static dt_status label_learn(struct dt__survey *survey, const char *name)
 {
     const char *before = survey->source->schema.label_column;
@@ -201,8 +205,8 @@ static dt_status label_learn(struct dt__survey *survey, const char *name)
     return DT_OK;
 }
 
-/* Takes over the numbers that shards keep for their classes. The names of the classes must be
- * known. */
+/* Adds the numbers that a shard stores for its classes. Call it after the names of the classes are
+ * added. */
 static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_file *file)
 {
     static const char path[] = LABEL_NUMBERS;
@@ -217,7 +221,7 @@ static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_fi
     return dt__h5_read(file, array, 0, count, DT__H5_I64, *numbers);
 }
 
-/* Finds the weights in a shard. */
+/* Finds the weights of a shard's rows. */
 static dt_status weights_find(const struct dt__h5_file *file, uint64_t rows,
                               const struct dt__h5_item **out)
 {
@@ -227,21 +231,22 @@ static dt_status weights_find(const struct dt__h5_file *file, uint64_t rows,
     return dt_fail(DT_EFORMAT, "%s are not the weights of %" PRIu64 " rows", (*out)->path, rows);
 }
 
-/* Checks that either all files have weights, or none has. */
+/* Checks that either all files have weights or none has any. */
 static dt_status weights_learn(struct dt__survey *survey, const struct dt__h5_file *file,
-                               const struct dt__file *of)
+                               const struct dt__file *entry)
 {
     const struct dt__h5_item *weight;
     const bool has = dt__h5_has_array(file, DT__SHARD_WEIGHT);
     if (!survey->weighs) return DT_OK;
-    if (has != survey->has_weights && of != survey->source->files && !*survey->config->data.weight)
+    if (has != survey->has_weights && entry != survey->source->files &&
+        !*survey->config->data.weight)
         return dt_fail(DT_EMISMATCH, "has %s, unlike the files before",
                        has ? "weights" : "no weights");
     survey->has_weights |= has;
-    return has ? weights_find(file, of->rows, &weight) : DT_OK;
+    return has ? weights_find(file, entry->rows, &weight) : DT_OK;
 }
 
-/* Adds the groups, or the times, of the file's rows from a data set. */
+/* Adds the groups or, with `times`, the times of the file's rows, from the data set `name`. */
 static dt_status keys_add(struct dt__survey *survey, struct dt__h5_file *file, bool times,
                           const char *name, uint64_t rows)
 {
@@ -269,29 +274,31 @@ static dt_status keys_add(struct dt__survey *survey, struct dt__h5_file *file, b
     return status;
 }
 
-/* Adds the keys by which rows are split: from a shard that keeps them, which needs no
- * configuration, or from the data sets that data.group and data.time name. */
+/* Adds the keys by which rows are split. They are in the shard, which needs no configuration, or in
+ * the data sets that data.group and data.time name. */
 static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
-                            const struct dt__file *of)
+                            const struct dt__file *entry)
 {
-    static const char *const kept[2] = {DT__SHARD_GROUPS, DT__SHARD_TIMES};
+    static const char *const stored[2] = {DT__SHARD_GROUPS, DT__SHARD_TIMES};
     const char *const named[2] = {survey->config->data.group, survey->config->data.time};
     static const char *const key[2] = {"data.group", "data.time"};
     struct dt__row_keys *keys = &survey->keys;
     bool *const collects[2] = {&keys->grouped, &keys->timed};
     for (int t = 0; t < 2; t++) {
-        const bool has = dt__h5_has_array(file, kept[t]);
+        const bool has = dt__h5_has_array(file, stored[t]);
         if (has && survey->keyed && *named[t])
             return dt_fail(DT_EMISMATCH, "%s: %s=%s: expected none, since the shard keeps its own",
-                           of->path, key[t], named[t]);
-        if (survey->keyed && of == survey->source->files) *collects[t] |= has;
+                           entry->path, key[t], named[t]);
+        if (survey->keyed && entry == survey->source->files) *collects[t] |= has;
         if (*collects[t])
-            DT_TRY(keys_add(survey, file, t, has || !*named[t] ? kept[t] : named[t], of->rows));
+            DT_TRY(
+                keys_add(survey, file, t, has || !*named[t] ? stored[t] : named[t], entry->rows));
     }
     return DT_OK;
 }
 
-/* Learns the rows of a shard of a table, by its columns. */
+/* Checks the rows of a shard of a table against its columns, and learns what kind of values they
+ * are. */
 static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file *file,
                              const struct array *x, const struct dt_schema *columns)
 {
@@ -312,12 +319,11 @@ static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file
     return DT_OK;
 }
 
-/* Learns names of features, classes and labels, and the columns of the table that shards were made
- * of. */
+/* Adds the names of features, classes and label, and the columns of a table that a shard stores. */
 static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file,
-                             const struct dt__file *of, const struct array *x)
+                             const struct dt__file *entry, const struct array *x)
 {
-    const bool table = of->format == DT__FORMAT_SHARD;
+    const bool table = entry->format == DT__FORMAT_SHARD;
     struct dt__names features = {0}, labels = {0}, column = {0};
     struct dt_schema columns = {.features = table ? 0 : survey->source->schema.features};
     dt_status status;
@@ -390,11 +396,11 @@ static void hdf5_close(void *arg)
     dt_free(reader->words);
     dt_free(reader->classes);
     dt_free(reader->labels);
-    dt_free(reader->of_shard);
+    dt_free(reader->shard_class);
     dt_free(reader);
 }
 
-/* Looks up the classes of a shard once. -1: the model has no such class. */
+/* Finds the class of each label of a shard; -1: the model has no such class. */
 static dt_status shard_classes_find(struct reader *reader)
 {
     const struct dt__classes *classes = &reader->source->classes;
@@ -402,12 +408,12 @@ static dt_status shard_classes_find(struct reader *reader)
     dt_status status;
     DT_GUARD(shard_labels(reader->file, &names));
     if (!names.count) goto done;
-    DT_GUARD(dt__alloc(names.count, sizeof *reader->of_shard, "labels", &reader->of_shard));
-    reader->shard_classes = names.count;
+    DT_GUARD(dt__alloc(names.count, sizeof *reader->shard_class, "labels", &reader->shard_class));
+    reader->nshard_classes = names.count;
     for (size_t i = 0; i < names.count; i++)
         if (dt__class_of_text(classes, names.items[i], strlen(names.items[i]),
-                              &reader->of_shard[i]))
-            reader->of_shard[i] = -1;
+                              &reader->shard_class[i]))
+            reader->shard_class[i] = -1;
 done:
     dt__names_free(names.items, names.count);
     return status;
@@ -438,16 +444,16 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
         DT_GUARD(weights_find(reader->file, file->rows, &reader->weight));
     reader->named = dt__h5_has_array(reader->file, "/label_names");
     const bool labels = y->item && !layout->targets;
-    const bool of_texts = labels && y->item->type == DT__H5_TEXT;
+    const bool text_labels = labels && y->item->type == DT__H5_TEXT;
     if (labels) DT_GUARD(shard_classes_find(reader));
-    if (of_texts) { /* classes of texts are looked up once */
+    if (text_labels) { /* the class of each row is found here */
         DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));
         DT_GUARD(dt__alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
     }
     for (size_t i = 0; i < texts.count; i++)
         DT_GUARD(dt__class_of_text(&source->classes, texts.items[i], strlen(texts.items[i]),
                                    &reader->classes[i]));
-    if (labels && !of_texts)
+    if (labels && !text_labels)
         DT_GUARD(dt__alloc(DT__H5_LABELS, (size_t)y->items * sizeof *reader->labels, "labels",
                            &reader->labels));
     *out = reader;
@@ -457,22 +463,24 @@ done:
     return dt__fail_path(status, file->path);
 }
 
-/* Returns the class of a row of numbers; -1: none has this label. */
+/* Returns the class of a row whose label is numeric; -1: no class has this label. */
 static int32_t row_class(const struct reader *reader, const double *row)
 {
     const size_t items = (size_t)reader->y.items;
     const double label = items > 1 ? one_hot_class(row, items) : *row;
     int32_t class = -1;
     if (label != rint(label) || !(fabs(label) < 1e15)) return -1;
-    if (reader->of_shard)
-        return label >= 0 && label < (double)reader->shard_classes ? reader->of_shard[(size_t)label]
-                                                                   : -1;
+    if (reader->shard_class)
+        return label >= 0 && label < (double)reader->nshard_classes
+                   ? reader->shard_class[(size_t)label]
+                   : -1;
     if (reader->named) return label >= 0 && label < INT32_MAX ? (int32_t)label : -1;
     (void)dt__class_of_number(&reader->source->classes, (int64_t)label, &class);
     return class;
 }
 
-/* Adds rows of words, except y and weight. The words are untrusted until they are checked. */
+/* Adds rows of words, except their y and weight. A file's words are not trusted: each is
+ * checked. */
 static dt_status words_read(struct reader *reader, uint64_t row, size_t count,
                             struct dt__block *out)
 {
@@ -536,8 +544,8 @@ static uint64_t hdf5_held(const void *arg)
     return reader->x.item->cache + (reader->y.item ? reader->y.item->cache : 0);
 }
 
-/* Returns true if the name says so, or if the file has the signature, which a user block may
- * precede. */
+/* Returns true if the name says HDF5, or if the head has the signature, at the start or after a
+ * user block. */
 static bool hdf5_is(const char *suffix, const unsigned char *head, size_t length)
 {
     static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -556,7 +564,7 @@ const struct dt__format dt__format_hdf5 = {.name = "HDF5",
                                            .close = hdf5_close,
                                            .held = hdf5_held};
 
-/* A shard of a table: rows of words. */
+/* A shard of a table: its rows are words. */
 const struct dt__format dt__format_shard = {.name = "shards",
                                             .sparsity = DT__CATEGORIES,
                                             .stores_columns = true,

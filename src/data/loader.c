@@ -1,11 +1,10 @@
-/* The training rows of one rank's replicas; and the rows of a source in file order, for evaluation.
+/* The training rows of one rank's replicas, and the rows of a source in file order, for evaluation.
  *
  *     sample of an epoch --order--> window, slot --> row of a block --assembly--> row of a batch
  *
- * A replica has two windows: one in use, and one that a thread fills with the rows that come next
- * in the replica's order. Where all rows of the rank fit in memory, one window holds the whole
- * shard in file order, for all epochs, and there is no thread. The order of samples is the same
- * either way. */
+ * A replica has two windows: one is in use, while a thread fills the other with the next rows in
+ * the replica's order. If all rows of the rank fit in memory, one window holds the whole shard in
+ * file order for all epochs, and there is no thread. Both ways give the same order of samples. */
 #include <pthread.h>
 #include <string.h>
 
@@ -20,45 +19,45 @@ enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 
 struct window {
     enum { FREE, FILLING, READY } state;
-    uint64_t number; /* counted through all epochs; 0 for a whole shard */
+    uint64_t number; /* counted through all epochs; 0: a whole shard */
     struct dt__block rows;
 };
 
 struct replica {
     const struct dt__shard *shard;
-    struct dt__order order;      /* order of the samples */
-    struct dt__order fill_order; /* order of the rows in windows; only the thread uses it */
+    struct dt__order order;      /* of the samples */
+    struct dt__order fill_order; /* of the rows in windows; used only by the thread */
     struct window windows[2];
-    struct window *held; /* the window being read; READY */
-    uint64_t next;       /* the window that the thread fills next */
-    bool cancelled;      /* the window that the thread is filling is no longer wanted */
-    uint64_t *raw;       /* (rows) raw row of each row of the shard, if rows are borrowed; else
-                          * NULL */
+    struct window *current; /* the window being read, which is READY */
+    uint64_t next;          /* number of the window that the thread fills next */
+    bool cancelled;         /* the window that the thread is filling is no longer wanted */
+    uint64_t *raw;          /* (rows) raw row of each row of the shard, if rows are lent; else
+                             * NULL */
 };
 
 struct dt_loader {
     const struct dt_source *source;
     const struct dt_plan *plan;
     struct dt__assembly assembly;
-    struct replica *replicas; /* (count) from number `first` on */
+    struct replica *replicas; /* (count) replicas first, first + 1, ... */
     int first, count, max_rows;
-    uint64_t *slots; /* (max_rows) */
+    uint64_t *slots; /* (max_rows) rows of a block, for one batch */
     struct dt__augment augment;
 
-    bool streams; /* else each replica holds its shard */
+    bool streams; /* false: each replica holds its whole shard */
     struct dt__cursor *cursor;
     pthread_t thread;
     bool started, quit;
-    pthread_mutex_t
-        lock; /* guards what the thread and the caller share: windows' states, next, cancelled */
+    pthread_mutex_t lock; /* guards the members that both threads use */
     pthread_cond_t changed;
-    dt_status status; /* of the thread; sticky */
+    dt_status status; /* the thread's first error; it stays */
     char error[DT_ERROR_MAX];
 };
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Chooses the window to fill: one of the replica with the fewest ready windows. */
+/* Chooses the window to fill: one of the replica that has the fewest ready windows. NULL: all
+ * windows are ready. */
 static struct window *window_choose(struct dt_loader *loader, struct replica **out_replica)
 {
     struct window *chosen = NULL;
@@ -74,8 +73,7 @@ static struct window *window_choose(struct dt_loader *loader, struct replica **o
     return chosen;
 }
 
-/* Reads the window chunk by chunk, in runs of consecutive rows, until it is complete or no longer
- * wanted. */
+/* Reads a window in runs of consecutive rows, until it is complete or no longer wanted. */
 static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
                              struct window *window)
 {
@@ -135,14 +133,13 @@ static struct window *window_find(struct replica *replica, uint64_t number, int 
     return NULL;
 }
 
-/* Makes the replica hold a window, once the thread has read it. Errors of the thread are reported
- * here. */
+/* Waits until the replica holds window `number`. Returns the error if the thread has failed. */
 static dt_status window_await(struct dt_loader *loader, struct replica *replica, uint64_t number)
 {
-    if (replica->held && replica->held->number == number) return DT_OK;
+    if (replica->current && replica->current->number == number) return DT_OK;
     pthread_mutex_lock(&loader->lock);
-    replica->held = NULL;
-    /* Free windows that are neither this one nor the next, and redirect the thread if it is
+    replica->current = NULL;
+    /* Frees windows that are neither this one nor the next, and redirects the thread if it reads
      * elsewhere. */
     bool coming = window_find(replica, number, READY) || window_find(replica, number, FILLING);
     for (int i = 0; i < 2; i++) {
@@ -153,9 +150,9 @@ static dt_status window_await(struct dt_loader *loader, struct replica *replica,
     }
     if (!coming) replica->next = number;
     pthread_cond_broadcast(&loader->changed);
-    while (!(replica->held = window_find(replica, number, READY)) && !loader->status)
+    while (!(replica->current = window_find(replica, number, READY)) && !loader->status)
         pthread_cond_wait(&loader->changed, &loader->lock);
-    dt_status status = replica->held ? DT_OK : loader->status;
+    dt_status status = replica->current ? DT_OK : loader->status;
     if (status) dt_fail(status, "%s", loader->error);
     pthread_mutex_unlock(&loader->lock);
     return status;
@@ -171,7 +168,7 @@ dt_status dt__loader_read(struct dt_loader *loader, int replica, uint64_t epoch,
         return dt_fail(DT_EBUG, "replica %d has no such %d samples", replica, count);
     struct replica *from = &loader->replicas[index];
     struct dt__order *order = &from->order;
-    for (size_t done = 0, take; done < rows; done += take) { /* samples of one window */
+    for (size_t done = 0, take; done < rows; done += take) { /* one window per turn */
         const uint64_t first = begin + done, at = first / order->window;
         const uint64_t left = (at + 1) * order->window - first;
         take = left < rows - done ? (size_t)left : rows - done;
@@ -183,7 +180,8 @@ dt_status dt__loader_read(struct dt_loader *loader, int replica, uint64_t epoch,
         }
         const uint64_t number = loader->streams ? epoch * dt__order_windows(order) + at : 0;
         DT_TRY(window_await(loader, from, number));
-        DT_TRY(dt__assembly_rows(&loader->assembly, &from->held->rows, loader->slots, done, take));
+        DT_TRY(
+            dt__assembly_rows(&loader->assembly, &from->current->rows, loader->slots, done, take));
     }
     if (dt__augment_any(&loader->augment)) {
         const struct dt_rng key =
@@ -207,9 +205,10 @@ static uint64_t at_least_1(uint64_t n)
     return n ? n : 1;
 }
 
-/* Sets the rows of a window: all rows if the whole source fits in memory; else as many as let two
- * windows of each of the R replicas fit, whichever rank has them. Returns true if the rank's rows
- * fit in the part of the memory that one of its `loaders` may use. */
+/* Sets the order of each replica. A window has all rows if the whole source fits in memory; else as
+ * many as let two windows of each of the R replicas (of all ranks) fit, or data.shuffle_window if
+ * that is less. Returns true if the rank's rows fit in the memory of one of its `loaders`
+ * loaders. */
 static bool loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
                                int loaders)
 {
@@ -233,7 +232,7 @@ static bool loader_make_orders(struct dt_loader *loader, const struct dt_config 
     return rows <= fit / (uint64_t)loaders;
 }
 
-/* Makes a replica read its shard from rows that another process holds. */
+/* Makes a replica read its shard from lent rows. */
 static dt_status replica_borrow(struct dt_loader *loader, struct replica *replica)
 {
     const uint64_t rows = replica->order.rows;
@@ -245,11 +244,12 @@ static dt_status replica_borrow(struct dt_loader *loader, struct replica *replic
             replica->raw[local + i] = dt__source_raw(loader->source, rest.row + i);
     }
     replica->windows[0].rows = loader->source->lent;
-    replica->held = &replica->windows[0];
+    replica->current = &replica->windows[0];
     return DT_OK;
 }
 
-/* Positions a replica at `step`, or makes it hold its shard. */
+/* Makes a replica hold its whole shard or, if rows are streamed, sets the first window to read for
+ * `step`. */
 static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t step)
 {
     struct replica *replica = &loader->replicas[index];
@@ -270,8 +270,8 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
         return DT_OK;
     }
     dt__order_init(&replica->fill_order, 0, 0, rows, rows, rows);
-    replica->held = &replica->windows[0];
-    return window_fill(loader, replica, replica->held);
+    replica->current = &replica->windows[0];
+    return window_fill(loader, replica, replica->current);
 }
 
 dt_status dt__loader_create(const struct dt_config *config, const struct dt_source *source,
@@ -309,7 +309,7 @@ dt_status dt__loader_create(const struct dt_config *config, const struct dt_sour
         DT_GUARD(dt__thread_start(&loader->thread, "read-ahead", loader_thread, loader));
         loader->started = true;
     } else {
-        dt__cursor_close(loader->cursor); /* the files */
+        dt__cursor_close(loader->cursor); /* closes the files, which are no longer needed */
         loader->cursor = NULL;
     }
     *out = loader;
@@ -346,13 +346,15 @@ void dt__loader_destroy(struct dt_loader *loader)
 
 /* ==== rows in file order ====================================================================== */
 
-enum { MEMORY_SHARE = 4 }; /* fraction of data.memory_mb: the loader may hold all of it besides */
+/* A table holds its rows if they fit in 1 / MEMORY_PARTS of data.memory_mb; the loader may use all
+ * of data.memory_mb besides. */
+enum { MEMORY_PARTS = 4 };
 
 struct dt_table {
     struct dt__assembly assembly;
     uint64_t begin, end;
     struct dt__cursor *cursor; /* NULL: all rows are in memory */
-    struct dt__block rows;     /* all rows, or those of one call; borrowed: all raw rows */
+    struct dt__block rows;     /* rows [begin, end), or those of one call; if lent, all raw rows */
     bool lent;
     uint64_t slots[DT_EVAL_CHUNK];
     float *weight; /* (DT_EVAL_CHUNK) with eval.weighted; NULL: each row counts once */
@@ -361,7 +363,7 @@ struct dt_table {
 dt_status dt__table_create(const struct dt_config *config, const struct dt_source *source,
                            uint64_t begin, uint64_t end, struct dt_table **out)
 {
-    const uint64_t budget = memory_budget(config) / MEMORY_SHARE;
+    const uint64_t budget = memory_budget(config) / MEMORY_PARTS;
     struct dt_table *table;
     dt_status status;
     if (begin > end || end > source->rows) return dt_fail(DT_EBUG, "no such rows in the source");
@@ -371,7 +373,7 @@ dt_status dt__table_create(const struct dt_config *config, const struct dt_sourc
     const bool held = end - begin <= budget / dt__source_row_bytes(source);
     const uint64_t rows = held ? end - begin : DT_EVAL_CHUNK;
     table->lent = source->lent.x != NULL;
-    DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_SHARE));
+    DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_PARTS));
     table->rows = source->lent;
     if (!table->lent)
         DT_GUARD(
@@ -421,6 +423,6 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
     dt__assembly_batch(&table->assembly, count, out);
     for (int i = 0; table->weight && i < count; i++)
         table->weight[i] = table->rows.weight[table->slots[i]];
-    out->weight = table->weight; /* without class weights */
+    out->weight = table->weight; /* the rows' own weights, without class weights */
     return DT_OK;
 }

@@ -9,7 +9,7 @@
 
 enum { CHUNKS = 0, ROTATION = 1, WINDOWS = 2, REPLICA_BITS = 16 };
 
-/* Returns the key of one permutation of a replica and epoch. */
+/* Returns the key of one of a replica's permutations in an epoch. */
 static struct dt_rng order_key(const struct dt__order *order, uint64_t epoch, uint64_t what)
 {
     return dt__rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | what << REPLICA_BITS,
@@ -92,11 +92,11 @@ static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count
     return DT_OK;
 }
 
-/* Assigns equal ranges of the files' concatenation. */
+/* Assigns equal ranges of the concatenated files. */
 static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_run *files,
                                     size_t nfiles)
 {
-    uint64_t at = 0, used = 0; /* rows assigned; rows of file i assigned */
+    uint64_t at = 0, used = 0; /* rows assigned so far, in all and of file i */
     size_t i = 0;
     for (unsigned r = 0; r < (unsigned)plan->replicas; r++) {
         struct dt__shard *shard = &plan->shards[r];
@@ -113,8 +113,8 @@ static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_r
     return DT_OK;
 }
 
-/* Assigns each file in turn to the replica with the fewest rows. If the largest number of rows
- * would exceed 1.1 of the mean, assigns equal ranges of rows instead. */
+/* Assigns each file in turn to the replica that has the fewest rows. If some replica then has more
+ * than 1.1 times the mean, assigns equal ranges of rows instead. */
 static dt_status plan_assign(struct dt_plan *plan, const struct dt_source *source)
 {
     struct dt__row_run *files;
@@ -224,7 +224,7 @@ uint64_t dt__plan_replica_rows(const struct dt_plan *plan, int replica)
 
 /* ---- Webster's order ------------------------------------------------------------------------ */
 
-/* Counts the replicas of a kind with higher numbers than r. */
+/* Returns how many replicas of a kind have a higher number than r. */
 static uint64_t kind_after(const struct dt_plan *plan, const struct dt__kind *kind, int r)
 {
     int from = kind->begin, to = kind->end;
@@ -238,34 +238,35 @@ static uint64_t kind_after(const struct dt_plan *plan, const struct dt__kind *ki
     return (uint64_t)(kind->end - from);
 }
 
-/* Returns the position of sample j of replica r: the number of samples that have a key
- * (2k+1)/(2*rows) before its own, (2k+1) * own < (2j+1) * rows, or an equal key where the tie goes
- * to the other replica. Replicas of a kind have the same number of such samples, except for
- * ties. */
+/* Returns the position of sample j of replica r: the number of samples before it. Sample k of
+ * another replica, of s rows, is before it if its key is smaller, (2k+1)/(2 s) < (2j+1)/(2 rows),
+ * or if the keys are equal and the tie goes to that replica. All replicas of a kind have the same
+ * number of such samples, except for ties. */
 static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
 {
-    const uint64_t own = plan->shards[r].rows;
+    const uint64_t rows = plan->shards[r].rows;
     uint64_t position = j;
     for (int i = 0; i < plan->kinds; i++) {
         const struct dt__kind *kind = &plan->kind[i];
         const wide product = (wide)(2 * j + 1) * kind->rows;
-        const uint64_t odd = (uint64_t)(product / own); /* the greatest 2k+1, or one more */
-        const uint64_t others = (uint64_t)(kind->end - kind->begin) - (kind->rows == own);
-        const uint64_t lost = product % own == 0 ? kind_after(plan, kind, r) : 0; /* ties */
+        const uint64_t odd = (uint64_t)(product / rows); /* the greatest 2k+1, or one more */
+        const uint64_t others = (uint64_t)(kind->end - kind->begin) - (kind->rows == rows);
+        /* Ties go to the lower number, so these replicas lose one with r. */
+        const uint64_t lost = product % rows == 0 ? kind_after(plan, kind, r) : 0;
         position += (others - lost) * ((odd + 1) / 2) + lost * (odd / 2);
     }
     return position;
 }
 
-/* Counts the samples of replica r among the first n positions of an epoch. Every replica has its
- * quota n * s_r / S to within 1 + R * s_r / S, so the search is short. */
+/* Counts the samples of replica r among the first n positions of an epoch, by binary search. The
+ * count differs from the quota n * s_r / S by at most 1 + R * s_r / S, so the search is short. */
 static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
 {
-    uint64_t own = plan->shards[r].rows;
-    uint64_t quota = (uint64_t)((wide)n * own / plan->samples);
-    uint64_t slack = (uint64_t)((wide)own * (unsigned)plan->replicas / plan->samples) + 2;
+    uint64_t rows = plan->shards[r].rows;
+    uint64_t quota = (uint64_t)((wide)n * rows / plan->samples);
+    uint64_t slack = (uint64_t)((wide)rows * (unsigned)plan->replicas / plan->samples) + 2;
     uint64_t low = quota > slack ? quota - slack : 0;
-    uint64_t high = own - quota > slack ? quota + slack : own;
+    uint64_t high = rows - quota > slack ? quota + slack : rows;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (webster_position(plan, r, middle) < n)
@@ -290,7 +291,7 @@ struct dt_local_batch dt__plan_local_batch(const struct dt_plan *plan, uint64_t 
     return (struct dt_local_batch){step / plan->steps, first, last - first};
 }
 
-/* B consecutive positions lie between keys less than (B + R) / S apart. */
+/* B consecutive positions have keys that differ by less than (B + R) / S. */
 uint64_t dt__plan_max_local_batch(const struct dt_plan *plan)
 {
     uint64_t most = 0;

@@ -1,5 +1,5 @@
-/* Splits. Rows of a random or stratified split are taken one by one in a permuted order, which
- * needs no memory. Groups and instants are units: sorted, and taken whole. */
+/* Splits. Without groups and times, rows are taken one by one in a permuted order, which is
+ * computed and not stored. Groups and instants are units, which are sorted and taken whole. */
 #include "data/row_split.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ enum dt__side dt__split_side(const struct dt__split *split, uint64_t row)
     return (enum dt__side)(low | high << 1);
 }
 
-/* Counts the rows of a side among the first `count` rows of a word, which may be all. */
+/* Counts the rows of a side among the first `count` rows of a word; count may exceed the word. */
 static uint64_t word_count(const struct dt__split *split, enum dt__side side, uint64_t word,
                            uint64_t count)
 {
@@ -81,7 +81,7 @@ uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uin
            (row % WORD_BITS ? word_count(split, side, row / WORD_BITS, row % WORD_BITS) : 0);
 }
 
-/* Finds the least row of the side that has `index` rows of the side before it. */
+/* Finds the first row that has `index` rows of its side before it. */
 uint64_t dt__split_select(const struct dt__split *split, enum dt__side side, uint64_t index)
 {
     uint64_t low = index, high = split->rows - 1;
@@ -118,15 +118,16 @@ static uint64_t fraction_of(double fraction, uint64_t rows)
     return (uint64_t)rint(fraction * (double)rows);
 }
 
-/* Counts the chosen numbers below `at`, where `count` of `rows` numbers are chosen at even
- * distances. */
+/* Chooses `count` of `rows` positions at even distances, and returns how many of them are below
+ * `at`. */
 static uint64_t even_before(uint64_t at, uint64_t count, uint64_t rows)
 {
     return (uint64_t)((unsigned __int128)at * count / rows);
 }
 
-/* Returns the side of the row at a position of the order. Even distances take from each class,
- * whose rows are consecutive there, its fraction to within one row. */
+/* Returns the side of the row at position `at` of the order. In a stratified split (`even`), the
+ * rows of a class have consecutive positions, so even distances take its fraction of each class to
+ * within one row. */
 static enum dt__side position_side(const struct dt__split_rule *rule, bool even, uint64_t rows,
                                    uint64_t at)
 {
@@ -141,7 +142,7 @@ static enum dt__side position_side(const struct dt__split_rule *rule, bool even,
                : DT__TRAINS;
 }
 
-/* Computes the first position of each class, if classes come one after the other. */
+/* Computes the first position of each class in an order of class after class. */
 static dt_status strata_begin(const struct dt__split_keys *keys, uint64_t **out)
 {
     uint32_t most = 0;
@@ -167,7 +168,7 @@ static dt_status rows_split(const struct dt__split_rule *rule, const struct dt__
     dt__perm_init(&perm, rows, dt__rng_make(rule->seed, DT_STREAM_HOLDOUT, 0, 0));
     const uint64_t test = fraction_of(rule->test, rows);
     const uint64_t first = test + fraction_of(rule->held_out, rows - test);
-    const uint64_t end = next || rule->folds ? rows : first; /* the others train */
+    const uint64_t end = next || rule->folds ? rows : first; /* the rest train */
     for (uint64_t i = 0; i < end; i++) {
         const uint64_t row = dt__perm_at(&perm, i);
         const uint64_t at = next ? next[keys->stratum[row]]++ : i;
@@ -179,19 +180,19 @@ static dt_status rows_split(const struct dt__split_rule *rule, const struct dt__
 
 /* ---- unit by unit --------------------------------------------------------------------------- */
 
-/* Rows that are on one side: a group, or an instant. */
+/* Rows that stay on one side: those of a group, or of an instant. */
 struct unit {
-    double key; /* minus its latest time, or random */
+    double key; /* minus the unit's latest time; without times, random */
     uint64_t rows;
     uint32_t number;
     enum dt__side side;
 };
 
 struct units {
-    struct unit *items; /* (count) in the split's order */
-    size_t count, at;   /* at: the next one to take */
-    uint64_t taken;     /* rows of the units before it */
-    uint32_t *of_row;   /* (rows) instants; NULL: the groups */
+    struct unit *items; /* (count) in the order of the split */
+    size_t count, at;   /* at: the next unit to take */
+    uint64_t taken;     /* rows of the units before `at` */
+    uint32_t *of_row;   /* (rows) instant of each row; NULL: units are groups */
 };
 
 static int unit_order(const void *a, const void *b)
@@ -213,7 +214,7 @@ static int time_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Numbers the instants of the rows, the earliest first. */
+/* Numbers the instants of the rows from the earliest on: (*out)[row] < *count. */
 static dt_status instants_number(const struct dt__split_keys *keys, uint32_t **out, size_t *count)
 {
     const size_t rows = (size_t)keys->rows;
@@ -265,8 +266,8 @@ static void unit_take(struct units *units, enum dt__side side)
     units->taken += units->items[units->at++].rows;
 }
 
-/* Takes at least one unit, then units up to row `end` of the order. A unit that crosses it is taken
- * if more than half of its rows lie before it. */
+/* Takes at least one unit, and all units up to row `end` of the order. A unit that crosses `end` is
+ * taken if more than half of its rows lie before it. */
 static void units_take(struct units *units, uint64_t end, enum dt__side side)
 {
     if (units->at < units->count) unit_take(units, side);
@@ -274,7 +275,7 @@ static void units_take(struct units *units, uint64_t end, enum dt__side side)
         unit_take(units, side);
 }
 
-/* Leaves out the gap, which begins after the unit that was taken last. */
+/* Leaves out the gap that follows the unit taken last. */
 static void units_leave_gap(struct units *units, const struct dt__gap *gap)
 {
     const uint64_t from = units->taken;
@@ -320,7 +321,7 @@ done:
 
 /* ---- the split ------------------------------------------------------------------------------ */
 
-/* Each side that is asked for must have rows, and so must the training. */
+/* Checks that the training side, and each side that is asked for, has rows. */
 static dt_status split_check(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
                              const struct dt__split *split)
 {

@@ -17,30 +17,31 @@
 /* ---- the stream ----------------------------------------------------------------------------- */
 
 struct dt_rows {
-    const struct dt_config *config; /* or NULL */
+    const struct dt_config *config; /* NULL: none */
     const struct dt_schema *schema;
     struct dt__lines lines;
-    const struct dt__grammar *grammar; /* NULL: JSON */
-    struct dt__columns columns;        /* of the schema */
+    const struct dt__grammar *grammar; /* NULL: rows are JSON */
+    struct dt__columns columns;        /* those of the schema */
     struct dt__header header;          /* CSV */
-    struct dt__parser parser;          /* parser.header NULL: the first row has not been seen yet */
+    struct dt__parser parser;          /* header NULL: the first row has not been read yet */
     struct dt__row_layout layout;
     struct dt__block row; /* the last row */
     struct dt__json_rows json;
-    uint32_t *words; /* (columns) of a row of JSON */
-    /* the rest of the last line, from `instance` on; at NULL: nothing */
+    uint32_t *words; /* (columns) words of a row of JSON */
+    /* JSON: the rest of the last line, from row `instance` on; at NULL: nothing is left */
     struct dt__json instances;
     size_t instance;
-    /* dt__rows_keep: names; their places in a row of CSV; and their texts in the last row */
+    /* for dt__rows_keep: the names, and their values in the last row */
     struct dt__names keep, passthrough;
-    size_t *keep_at;
-    uint64_t read; /* lines of rows */
+    /* (keep.count) CSV: the column of each name */
+    size_t *keep_columns;
+    uint64_t nread; /* number of rows, or of lines of JSON, so far */
     bool ended;
-    bool warned_beyond; /* LIBSVM: a row has features that the model lacks */
-    bool guessed;     /* CSV: only a lone number suggests that format */
+    bool warned_beyond; /* LIBSVM: has warned that a row has features that the model lacks */
+    bool guessed;       /* CSV was chosen because of a lone number, so rows may be LIBSVM */
 };
 
-/* ---- what rows keep ------------------------------------------------------------------------- */
+/* ---- kept values ---------------------------------------------------------------------------- */
 
 dt_status dt__rows_keep(struct dt_rows *rows, const char *names)
 {
@@ -48,7 +49,8 @@ dt_status dt__rows_keep(struct dt_rows *rows, const char *names)
     if (rows->keep.count && rows->grammar == &dt__libsvm_grammar)
         return dt_fail(DT_EMISMATCH, "predict.keep: rows of LIBSVM have no named columns");
     rows->lines.keeps = rows->keep.count && rows->grammar == &dt__csv_grammar;
-    return dt__alloc(rows->keep.count, sizeof *rows->keep_at, "columns to keep", &rows->keep_at);
+    return dt__alloc(rows->keep.count, sizeof *rows->keep_columns, "columns to keep",
+                     &rows->keep_columns);
 }
 
 char **dt__rows_take_passthrough(struct dt_rows *rows)
@@ -70,7 +72,7 @@ static dt_status csv_find_passthrough(struct dt_rows *rows)
         return dt_fail(DT_EMISMATCH, "predict.keep: the rows have no header that names columns");
     for (size_t k = 0; k < rows->keep.count; k++) {
         const char *name = rows->keep.items[k];
-        const uint64_t cells = dt__header_has(&rows->header, name, &rows->keep_at[k]);
+        const uint64_t cells = dt__header_has(&rows->header, name, &rows->keep_columns[k]);
         if (!cells) return dt_fail(DT_EMISMATCH, "predict.keep: there is no column '%s'", name);
         if (cells > 1)
             return dt_fail(DT_EMISMATCH, "predict.keep: several columns are named '%s'", name);
@@ -78,7 +80,7 @@ static dt_status csv_find_passthrough(struct dt_rows *rows)
     return DT_OK;
 }
 
-/* Keeps texts of the last record as written: its decimal commas are points by now. */
+/* Keeps values of the last record as written, before decimal commas became points. */
 static dt_status csv_keep(struct dt_rows *rows, size_t length)
 {
     struct dt__names cells = {0};
@@ -86,7 +88,8 @@ static dt_status csv_keep(struct dt_rows *rows, size_t length)
     if (!rows->keep.count) return DT_OK;
     DT_GUARD(dt__csv_split(rows->lines.raw, length, rows->header.separator, &cells));
     for (size_t k = 0; k < rows->keep.count; k++) {
-        const char *cell = rows->keep_at[k] < cells.count ? cells.items[rows->keep_at[k]] : "";
+        const char *cell =
+            rows->keep_columns[k] < cells.count ? cells.items[rows->keep_columns[k]] : "";
         DT_GUARD(dt__names_add(&rows->passthrough, cell, strlen(cell)));
     }
 done:
@@ -94,7 +97,7 @@ done:
     return status;
 }
 
-/* Finds the first member of an object whose name is this one with blanks around it. */
+/* Finds the first member of an object whose name, without the blanks around it, is `name`. */
 static void member_find_blank(struct dt__json object, const char *name, struct dt__json *out)
 {
     dt__json_next(&object);
@@ -107,7 +110,7 @@ static void member_find_blank(struct dt__json object, const char *name, struct d
     }
 }
 
-/* Keeps a text without its quotes, any other value as written. */
+/* Keeps values of an object: texts without their quotes, all others as written. */
 static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 {
     for (size_t k = 0; k < rows->keep.count; k++) {
@@ -130,7 +133,7 @@ static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 
 /* ---- JSON rows ------------------------------------------------------------------------------ */
 
-/* Reads a row and the texts that it keeps, even those of a bad row. */
+/* Reads a row, and keeps its values even if the row is bad. */
 static dt_status json_row(struct dt_rows *rows, struct dt__json *json)
 {
     const dt_status added = json_keep(rows, json);
@@ -151,8 +154,8 @@ static dt_status json_next_instance(struct dt_rows *rows)
     return status;
 }
 
-/* Reads a row; a list of rows; or {"instances": [rows]}. All of the line is checked before any of
- * its rows is returned. */
+/* Parses a line: a row, a list of rows, or {"instances": [rows]}. Checks the whole line before it
+ * returns the first row. */
 static dt_status json_parse(struct dt_rows *rows, const char *record, size_t length)
 {
     static const char *const names[] = {"instances"};
@@ -178,22 +181,23 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
 
-/* Finds the columns from the first good row: by their names, or by their positions, which are those
- * of the features alone or of the training data. data.header, if set, applies to these rows. */
+/* Finds the columns by the first good row: by their names or, without names, by their positions,
+ * which are those of the features alone or those of the training data. data.header, if set in
+ * `config`, applies to these rows. */
 static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length)
 {
     struct dt__header *header = &rows->header;
     const struct dt__columns *columns = &rows->columns;
     const bool given = rows->config && dt__config_is_given(rows->config, "data.header");
-    const int told = given ? rows->config->data.header : DT_HEADER_AUTO;
-    const bool named = columns->count && columns->items[0].name && told != DT_HEADER_NO;
+    const int setting = given ? rows->config->data.header : DT_HEADER_AUTO;
+    const bool named = columns->count && columns->items[0].name && setting != DT_HEADER_NO;
     dt__header_free(header);
     const bool one_text = columns->count == 1 && columns->items[0].kind != DT_COLUMN_NUMBER;
     dt_status status =
         dt__header_parse(header, rows->config, &rows->lines, record, length, !one_text);
     if (!status && named)
-        status = dt__header_match(header, columns, "the training data", told == DT_HEADER_YES);
-    /* The rows after a spoilt header would be read by position. */
+        status = dt__header_match(header, columns, "the training data", setting == DT_HEADER_YES);
+    /* After a bad header, rows would be read by position: the reading ends. */
     if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());
     DT_TRY(status);
     if (!header->names) {
@@ -202,14 +206,14 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
             header->roles[i] = (int32_t)i;
         if (header->features != columns->count && rows->config) {
             header->features = 0;
-            header->names = true; /* keys may name columns even if these cells are no names */
+            header->names = true; /* lets keys name columns, although these cells are no names */
             status = dt__header_roles(header, rows->config);
         }
         if (status || header->features != columns->count)
             return dt_fail(DT_EFORMAT, "%zu columns, the model has %zu %s", header->cells.count,
                            columns->count, rows->schema->columns ? "columns" : "features");
-        header->names = told == DT_HEADER_YES;
-        if (told == DT_HEADER_AUTO)
+        header->names = setting == DT_HEADER_YES;
+        if (setting == DT_HEADER_AUTO)
             header->names = dt__header_has_no_numbers(header) && !rows->schema->columns;
     }
     DT_TRY(csv_find_passthrough(rows));
@@ -227,10 +231,9 @@ static bool text_is_blank(const char *text, size_t length)
     return i == length;
 }
 
-/* Chooses the grammar by the first line that shows it: not a blank line or a comment (of LIBSVM),
- * and not a lone number. Above rows of CSV a comment may be the header. Where the model takes one
- * column, a lone number may be a row of CSV: a sender that waits for its answer is not asked for
- * more. */
+/* Chooses the grammar by the first decisive line: not blank, not a comment (of LIBSVM), not a lone
+ * number. A comment may be the header of a CSV. Where the model takes one column, a lone number may
+ * be a row of CSV, and its sender may wait for the answer: then no further line is awaited. */
 static dt_status grammar_choose(struct dt_rows *rows)
 {
     enum { MOST_NUMBERS = 1000 };
@@ -310,14 +313,14 @@ void dt__rows_close(struct dt_rows *rows)
     dt__header_free(&rows->header);
     passthrough_forget(rows);
     dt__names_free(rows->keep.items, rows->keep.count);
-    dt_free(rows->keep_at);
+    dt_free(rows->keep_columns);
     dt_free(rows);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* Returns true if a record is blank. A record of CSV that has a separator is a row, even if all its
- * cells are gaps. */
+ * values are missing. */
 static bool record_is_blank(const struct dt_rows *rows, char *record, size_t length)
 {
     const char separator = rows->parser.header ? rows->header.separator : '\t';
@@ -326,8 +329,8 @@ static bool record_is_blank(const struct dt_rows *rows, char *record, size_t len
     return rows->grammar && rows->grammar->is_empty && rows->grammar->is_empty(record, length);
 }
 
-/* Reads the next record that is neither blank nor a header. Input that cannot be cut into records
- * ends the stream. */
+/* Reads the next record that is neither blank nor a header. The stream ends if it cannot be cut
+ * into records. */
 static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
     const bool quotes = rows->grammar && rows->grammar->quotes;
@@ -350,16 +353,17 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         if (record && rows->grammar == &dt__csv_grammar && !rows->parser.header) {
             status = csv_begin(rows, record, length);
             header = !status && rows->header.names;
-            if (rows->lines.commas) dt__lines_commas(&rows->lines, record, length); /* as it says */
+            /* the record was read before its separator was known */
+            if (rows->lines.commas) dt__lines_commas(&rows->lines, record, length);
         }
         rows->ended |= status == DT_EMISMATCH;
         DT_TRY(status);
     }
     if (!record) {
-        dt__columns_tell_unknown(&rows->columns, rows->lines.name, rows->read);
+        dt__columns_tell_unknown(&rows->columns, rows->lines.name, rows->nread);
         return DT_OK;
     }
-    rows->read++;
+    rows->nread++;
     if (!rows->grammar) return json_parse(rows, record, length);
     if (rows->grammar == &dt__csv_grammar) DT_TRY(csv_keep(rows, length));
     const dt_status status = rows->grammar->parse(&rows->parser, record, length);

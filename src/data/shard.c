@@ -1,17 +1,16 @@
-/* Shuffling the training data into shards, HDF5 files whose rows this file writes itself.
+/* Shuffling the training data into shards: HDF5 files whose rows are written here.
  *
  *     rows of the source --> buckets of a temporary file --> rows of shard after shard
  *
- * A shuffle of more rows than memory holds: rows go to buckets, and each bucket, which fits in
- * memory, is shuffled when it is read back. The size of a bucket is known beforehand, since a keyed
- * permutation of all rows decides the bucket of a row: so all buckets lie side by side in one file.
- * Every row is written and read once, in blocks; writing each row straight to its place would touch
- * the disk once per row.
+ * The shuffle takes more rows than memory holds. Rows go to buckets, and each bucket, which fits in
+ * memory, is shuffled when it is read back. A keyed permutation of all rows decides the bucket of a
+ * row. So the size of each bucket is known beforehand, and all buckets lie side by side in one
+ * file. Every row is written and read once, in blocks; writing each row straight to its final place
+ * would cost one disk access per row.
  *
- * The HDF5 writer lays out a shard, with space for /x and /y; the rows are then written to their
- * places by plain writes, so that disk errors are reported here and no byte is copied twice. Rows
- * of a table with texts, dates or gaps are written as words (DT__SHARD_ROWS), the sparse rows of
- * LIBSVM in full. */
+ * The HDF5 writer lays out a shard, with space for /x and /y. Plain writes then put the rows into
+ * that space, so disk errors are reported here and no byte is copied twice. Rows of a table with
+ * texts, dates or gaps are written as words (DT__SHARD_ROWS), sparse rows of LIBSVM in full. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,22 +30,21 @@
 /* ---- the shuffle ---------------------------------------------------------------------------- */
 
 struct bucket {
-    uint64_t written; /* rows in the file */
-    size_t waiting;   /* rows in its buffer */
+    uint64_t written; /* rows of the bucket that are in the file */
+    size_t waiting;   /* rows of the bucket that are in its buffer */
 };
 
-/* Half of the memory holds the bucket that was read back, or the buckets' buffers while rows are
- * added. */
+/* A shuffle of rows. Half of the memory holds the buffers of all buckets while rows are added, and
+ * later the bucket that was read back. */
 struct shuffle {
-    int fd; /* the temporary file, which has no name */
+    int fd; /* the temporary file, which is unnamed */
     uint64_t seed, rows, put, taken;
-    size_t row_bytes;                /* bytes of x, y and, if rows have them, weight, group and
-                                      * time */
-    const struct dt__row_keys *keys; /* groups and times of the rows */
-    struct dt_perm spread;           /* of all rows: assigns them to buckets */
-    struct dt_perm within;           /* of the rows of the bucket in memory */
+    size_t row_bytes;                /* of x, y and, if rows have them, weight, group and time */
+    const struct dt__row_keys *keys; /* groups and times of all rows */
+    struct dt_perm spread;           /* permutation of all rows: assigns them to buckets */
+    struct dt_perm within;           /* permutation of the rows of the bucket in memory */
     struct bucket *buckets;
-    size_t nbuckets, buffer_rows, current; /* current: bucket in memory, + 1; 0: none */
+    size_t nbuckets, buffer_rows, current; /* current: 1 + the bucket in memory; 0: none */
     unsigned char *buffers, *memory;
 };
 
@@ -76,7 +74,7 @@ static void shuffle_free(struct shuffle *shuffle)
     dt_free(shuffle->memory);
 }
 
-/* Returns where a bucket starts in the file, in rows. */
+/* Returns the number of rows before a bucket in the file. */
 static uint64_t bucket_begin(const struct shuffle *shuffle, size_t bucket)
 {
     return (uint64_t)((unsigned __int128)shuffle->rows * bucket / shuffle->nbuckets);
@@ -113,7 +111,7 @@ static size_t time_bytes(const struct dt__row_keys *keys)
     return keys->timed ? sizeof *keys->time : 0;
 }
 
-/* Adds a row. All rows must be added before the first is taken. */
+/* Adds a row. Add all rows before the first shuffle_take. */
 static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layout *layout,
                              const struct dt__block *block, size_t row)
 {
@@ -134,10 +132,10 @@ static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layou
     return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
 }
 
-/* Takes the next row of the shuffled order, valid until the next call. */
+/* Takes the next row in shuffled order; *out_row is valid until the next call. */
 static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out_row)
 {
-    if (!shuffle->memory) { /* all rows were added: free the buffers for the largest bucket */
+    if (!shuffle->memory) { /* the first call: free the buffers for the largest bucket */
         for (size_t i = 0; i < shuffle->nbuckets; i++)
             DT_TRY(bucket_flush(shuffle, i));
         dt_free(shuffle->buffers);
@@ -163,23 +161,23 @@ static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out
 
 struct job {
     const struct dt_source *source;
-    struct dt__columns columns; /* of rows that are words; without items: rows are numbers */
-    int32_t bytes;              /* 1 if all numbers of such rows are bytes */
+    struct dt__columns columns; /* of a table, whose rows are words; items NULL: rows are numbers */
+    int32_t bytes;              /* of a table: 1 if all its numbers are integers in 0..255 */
     struct shuffle shuffle;
-    struct dt__block pending; /* rows of the shard that are not yet written */
+    struct dt__block pending; /* rows not yet written to the shard */
 
-    /* The shard that is being written. */
+    /* The shard that is being written, and its rows. */
     uint64_t rows;
     int fd;
     const char *path;
-    uint64_t laid_out;              /* bytes of the file so far, while it is laid out */
-    uint32_t *group;                /* of the pending rows */
-    double *time;                   /* of the pending rows */
-    uint64_t x_at, y_at, weight_at; /* bytes: where the next rows are written */
-    uint64_t group_at, time_at;     /* bytes: where the next rows are written */
+    uint64_t laid_out;              /* bytes laid out so far */
+    uint32_t *group;                /* (pending rows) */
+    double *time;                   /* (pending rows) */
+    uint64_t x_at, y_at, weight_at; /* offsets at which the next rows are written */
+    uint64_t group_at, time_at;     /* offsets at which the next rows are written */
 };
 
-/* Writes the layout of a shard: everything except the rows. */
+/* Writes the next bytes of a shard's layout, or skips them if `bytes` is NULL. */
 static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
 {
     struct job *job = arg;
@@ -188,7 +186,7 @@ static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
     return bytes ? dt__fd_write_at(job->fd, job->path, bytes, length, at) : DT_OK;
 }
 
-/* Lays out a shard: reserves space for the rows, and writes the names. */
+/* Lays out a shard: reserves space for the rows, and writes everything else. */
 static dt_status shard_lay_out(struct job *job)
 {
     const struct dt_schema *schema = &job->source->schema;
@@ -222,7 +220,7 @@ static dt_status shard_lay_out(struct job *job)
     if (job->group) dt__h5_put(file, &group, &job->group_at);
     if (job->time) dt__h5_put(file, &time, &job->time_at);
     if (words) dt__h5_put(file, &bytes, NULL);
-    if (schema->feature_names && !words) /* otherwise the columns have the names */
+    if (schema->feature_names && !words) /* in a table the columns have the names */
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
@@ -268,7 +266,7 @@ static dt_status shard_flush(struct job *job)
     return DT_OK;
 }
 
-/* Fills a shard with the next rows of the shuffle. */
+/* Writes a shard: the next job->rows rows of the shuffle. */
 static dt_status shard_fill(int fd, const char *path, void *arg)
 {
     struct job *job = arg;
@@ -305,8 +303,8 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-/* Sets how the source gives rows: in the form that shards keep, which is the words of a table, or
- * all numbers. Without columns, words are taken as numbers. */
+/* Makes the source return rows in the form that shards store: as words if all files are tables,
+ * else as numbers. Words are read like numbers, by a source without columns. */
 static void job_layout(struct job *job, struct dt_source *source)
 {
     struct dt__row_layout *layout = &source->layout;
@@ -319,14 +317,14 @@ static void job_layout(struct job *job, struct dt_source *source)
     job->columns = source->columns;
     job->bytes = layout->bytes;
     source->columns = (struct dt__columns){.count = job->columns.count};
-    source->gaps = true; /* words need not be numbers */
+    source->gaps = true; /* words need not be finite numbers */
     layout->features = layout->dense = (int)job->columns.count;
     layout->bytes = false;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the directory -------------------------------------------------------------------------- */
 
-/* Removes the files that a failed or killed run has left. */
+/* Removes the partial shards that a failed or killed run has left. */
 static void parts_remove(const char *dir)
 {
     DIR *names = opendir(dir);
@@ -336,8 +334,8 @@ static void parts_remove(const char *dir)
     if (names) closedir(names);
 }
 
-/* Checks that a directory has no shards, and that its disk has space for them and the temporary
- * file together. */
+/* Checks that a directory has no shards, and that its disk has space for `bytes` of shards and as
+ * much for the temporary file. */
 static dt_status dir_check(const char *dir, uint64_t bytes)
 {
     struct statvfs disk;
@@ -360,8 +358,8 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     return DT_OK;
 }
 
-/* Renames the first `shards` of `all` shards: removes DT__SHARD_PART from their names if
- * `complete`, else adds it. */
+/* Renames the first `shards` of `all` shards. If `complete`, DT__SHARD_PART is removed from their
+ * names, else added. */
 static dt_status shards_name(const char *out_dir, int shards, int all, bool complete)
 {
     dt_status status = DT_OK;
@@ -379,12 +377,12 @@ static dt_status shards_name(const char *out_dir, int shards, int all, bool comp
     return status || !complete ? status : dt__path_sync(out_dir);
 }
 
-/* Locks the directory, so that only one job writes here. */
+/* Locks the directory, so that only one job writes to it. */
 static dt_status dir_hold(const char *dir, int *out_fd)
 {
     *out_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*out_fd < 0) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
-    /* The file system may have no locks. */
+    /* a file system without locks is accepted */
     if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK;
     close(*out_fd);
     return dt_fail(DT_EIO, "%s: another dtrain shard writes into it", dir);
@@ -392,7 +390,7 @@ static dt_status dir_hold(const char *dir, int *out_fd)
 
 dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, int shards)
 {
-    struct dt_config plain = *config; /* texts are shared */
+    struct dt_config plain = *config; /* shares the texts of `config` */
     struct job job = {0};
     struct dt_source *source;
     char *path;
@@ -402,7 +400,7 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
     plain.data.clamp_target = false;
     DT_TRY(dt__dir_make(out_dir));
     DT_TRY(dir_hold(out_dir, &held));
-    dt_status status = dir_check(out_dir, 0); /* before the survey, which may take long */
+    dt_status status = dir_check(out_dir, 0); /* also now, because the survey may take long */
     if (!status) parts_remove(out_dir);
     if (!status) status = dt__source_survey(&plain, DT_PART_SHARDS, NULL, &source);
     if (status) close(held);
@@ -430,7 +428,7 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
         job.rows = end - job.shuffle.taken;
         DT_GUARD(
             dt__format(&path, "%s/shard-%05d-of-%05d.h5" DT__SHARD_PART, out_dir, (int)s, shards));
-        status = dt__file_write_by(path, shard_fill, &job, NULL, NULL); /* synced */
+        status = dt__file_write_by(path, shard_fill, &job, NULL, NULL); /* synced to disk */
         dt_free(path);
     }
     if (!status) status = shards_name(out_dir, shards, shards, true);

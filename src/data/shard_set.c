@@ -1,16 +1,17 @@
-/* Sets of shards, and checks that they are complete. */
+/* Sets of shards, and the check that they are complete. */
 #include "data/shard_set.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Shards that were written together, such as DIRECTORY/shard-00001-of-00004.h5. */
+/* A set of shards, such as DIRECTORY/shard-00001-of-00004.h5. */
 struct set {
-    const char *directory; /* (length) with the slash, if there is one */
+    const char *directory; /* (length) bytes of a path: its directory, with the slash */
     int length, all, read;
 };
 
-/* Counts a file in its set; a new set is added at the end. */
+/* Counts a file in its set. The first file of a set appends the set to `sets`; a file that is not a
+ * shard is skipped. */
 static dt_status set_count(const char *path, struct set **sets, size_t *count, size_t *capacity)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -1,21 +1,21 @@
-/* Shards: where their rows are, and sets of shards that `dtrain shard` has written together. */
+/* The files of a set of shards, which one `dtrain shard` has written, and the names in them. */
 #ifndef DATA_SHARD_SET_H
 #define DATA_SHARD_SET_H
 
 #include "text/text.h"
 
-#define DT__SHARD_PART ".part" /* ends the name of a shard until all are complete */
+#define DT__SHARD_PART ".part" /* ends the names of all shards until the set is complete */
 
-/* Checks that the files of data.train (lists[0]), or of data.eval (lists[1]), have all shards of
- * each set that `dtrain shard` has written, except those of the other key; warns if not. A set of
- * both keys is data.train's. DT_EIO: some shards have no final name yet: `dtrain shard` was killed,
- * or is still running. */
+/* Checks that lists[0], the files of data.train, or with `eval` lists[1], those of data.eval,
+ * contain all shards of each set, except those that the other list has; warns if not. A set in both
+ * lists counts as data.train's. DT_EIO: some shards still have a partial name: `dtrain shard` was
+ * killed, or is still running. */
 dt_status dt__shards_check(const struct dt__names lists[2], bool eval);
 
-/* A shard of a table keeps its columns in a group whose name cannot be that of a user's data, and
- * its rows there too: one word per column, where categories are codes of the shard's dictionary.
- * @bytes is 1 if all numbers are bytes. Weights are floats (rows), groups numbers and times doubles
- * (rows). */
+/* The names in a shard of a table. The shard keeps its columns, and its rows, in a group whose name
+ * a user's data cannot have. A row has one word per column; for a category it is a code of the
+ * shard's dictionary. @bytes is 1 if all numbers are integers in 0..255. Each row also has a weight
+ * (float), a group (number) and a time (double), if the data has them. */
 #define DT__SHARD_GROUP "/dtrain"
 #define DT__SHARD_ROWS DT__SHARD_GROUP "/rows"
 #define DT__SHARD_WEIGHT DT__SHARD_GROUP "/weight"
