@@ -1068,7 +1068,7 @@ static const struct {
 } HOSTILE[] = {
     {missing_y, "a.h5: /y is missing; there is /x 6x2x2 (see data.y)"},
     {short_y, "a.h5: /x has 6 rows, /y has 5"},
-    {transposed_x, "a.h5: /x has 6 rows, /y has 4: write both transposed, as MATLAB and R turn"},
+    {transposed_x, "a.h5: /x has 6 rows, /y has 4: write both transposed, as MATLAB and R"},
     {transposed_x_and_y, "a.h5: /x has 6 rows, /y has 1: write both transposed"},
     {nan_y, "a.h5: /y: row 3: label nan is not a finite number"},
     {float_y, "a.h5: /y: row 2: label 0.5 is not a class number"},
