@@ -234,8 +234,8 @@ static dt_status usual_settle(const struct dt_config *config, const struct dt_so
     const struct dt_table_size size =
         dt__schema_size(dt__source_schema(rows), dt__source_rows(rows), true);
     DT_TRY(dt__config_copy(config, out));
-    dt_status status = dt__config_settle(out, false); /* the preset is already chosen */
-    if (!status) status = dt__config_settle_by_data(out, &size);
+    dt_status status = dt__config_resolve(out, false); /* the preset is already chosen */
+    if (!status) status = dt__config_resolve_by_data(out, &size);
     if (status) dt__config_free(out);
     return status;
 }
