@@ -13,7 +13,7 @@ static const struct {
 } RULES[] = {[DT__CUT_AT] = {"", 1, 1},
              [DT__CUT_F1] = {"f1", 0, 0},
              [DT__CUT_BALANCED] = {"balanced_accuracy", 0, 0},
-             [DT__CUT_COST] = {"cost:", 2, INFINITY},
+             [DT__CUT_COST] = {"cost:", 2, 1e100},
              [DT__CUT_RECALL] = {"recall:", 1, 1}};
 
 /* Reads the numbers after a rule's word, each above 0 and below `most`. */

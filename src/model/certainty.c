@@ -215,7 +215,7 @@ static dt_status cut_find(const struct dt__threshold *rule, const struct dt_judg
     for (size_t r = 0; r < n; r++) {
         const bool is = rows->truth.label[r] == positive;
         scored[r] = (struct scored){sign * cool * rows->logits[r], is, judged_weight(rows, r)};
-        of[is]++;
+        of[is] += judged_weight(rows, r) > 0;
     }
     qsort(scored, n, sizeof *scored, by_falling_score);
     if (of[0] && of[1]) *out = (double)(sign * cut_best(scored, n, rule));

@@ -114,7 +114,8 @@ dt_status dt__certainty_check(const struct dt_config *config, const struct dt_so
     if (!held_out || rule.kind == DT__CUT_AT) return DT_OK;
     DT_TRY(dt__source_targets(held_out, &labels));
     for (int r = 0; r < labels.rows; r++)
-        of[labels.label[r] == 1]++;
+        of[labels.label[r] == 1] +=
+            !config->eval.weighted || !labels.weight || labels.weight[r] > 0;
     dt__source_targets_free(&labels);
     return dt__certainty_classes(of[0], of[1]);
 }

@@ -127,6 +127,22 @@ START_TEST(no_cut_is_better)
 }
 END_TEST
 
+START_TEST(rows_without_weight_choose_no_cut)
+{
+    static float weight[ROWS];
+    struct dt_certainty found = {.known = 1, .positive = 1, .temperature = 1};
+    fill_two(1);
+    for (int r = 0; r < ROWS; r++)
+        weight[r] = rows.truth.label[r] ? 0 : 1;
+    rows.truth.weight = weight;
+    EXPECT_OK(dt_config_set(&config, "eval.threshold=f1"));
+    EXPECT_FAIL(dt__certainty_fit(&config, model, &rows, &found), DT_EMISMATCH,
+                "0 held-out rows are of the positive class");
+    rows.truth.weight = NULL;
+    tear_down();
+}
+END_TEST
+
 /* The residuals of target 0 are 1 to 600, those of target 1 twice as large. */
 START_TEST(margins_are_quantiles_of_residuals)
 {
@@ -157,7 +173,8 @@ START_TEST(rules_are_checked)
 {
     static const char *const wrong[] = {"",       "0",          "1",      "f2",
                                         "cost:1", "cost:1,0",   "recall", "recall:1",
-                                        "0.5,1",  "cost:1,2,3", "f1:1",   "nan"};
+                                        "0.5,1",  "cost:1,2,3", "f1:1",   "nan",
+                                        "cost:1e200,1"};
     struct dt__threshold rule;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         EXPECT_FAIL(dt__threshold_parse(wrong[i], &rule), DT_EUSAGE, "eval.threshold");
@@ -169,5 +186,5 @@ START_TEST(rules_are_checked)
 }
 END_TEST
 
-SUITE("certainty", temperatures_undo_a_factor, no_cut_is_better, margins_are_quantiles_of_residuals,
-      rules_are_checked)
+SUITE("certainty", temperatures_undo_a_factor, no_cut_is_better,
+      rows_without_weight_choose_no_cut, margins_are_quantiles_of_residuals, rules_are_checked)
