@@ -171,10 +171,9 @@ END_TEST
 
 START_TEST(rules_are_checked)
 {
-    static const char *const wrong[] = {"",       "0",          "1",      "f2",
-                                        "cost:1", "cost:1,0",   "recall", "recall:1",
-                                        "0.5,1",  "cost:1,2,3", "f1:1",   "nan",
-                                        "cost:1e200,1"};
+    static const char *const wrong[] = {"",         "0",      "1",           "f2",    "cost:1",
+                                        "cost:1,0", "recall", "recall:1",    "0.5,1", "cost:1,2,3",
+                                        "f1:1",     "nan",    "cost:1e200,1"};
     struct dt__threshold rule;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         EXPECT_FAIL(dt__threshold_parse(wrong[i], &rule), DT_EUSAGE, "eval.threshold");
@@ -186,5 +185,5 @@ START_TEST(rules_are_checked)
 }
 END_TEST
 
-SUITE("certainty", temperatures_undo_a_factor, no_cut_is_better,
-      rows_without_weight_choose_no_cut, margins_are_quantiles_of_residuals, rules_are_checked)
+SUITE("certainty", temperatures_undo_a_factor, no_cut_is_better, rows_without_weight_choose_no_cut,
+      margins_are_quantiles_of_residuals, rules_are_checked)
