@@ -215,7 +215,7 @@ static dt_status settings_add(struct dt_text *text, int trial, json_t *settings)
     return status;
 }
 
-static dt_status trial_print(const struct dt__leader *leader, int trial,
+static dt_status trial_print(const struct dt__leader *leader, int trial, int epochs,
                              const struct dt__result *result, const struct dt__verdict *verdict,
                              json_t *settings)
 {
@@ -223,16 +223,19 @@ static dt_status trial_print(const struct dt__leader *leader, int trial,
     const char *score = leader->scorer.root ? "rmse" : "loss";
     const double each = (dt__clock_secs() - leader->start) / leader->decided;
     const double left = each * (leader->left - leader->decided);
-    char rest[48] = "";
+    char rest[48] = "", stage[32] = "";
     struct dt_text text = {0};
     const dt_status status = settings_add(&text, trial, settings);
+    if (epochs)
+        (void)snprintf(stage, sizeof stage, " after %d epoch%s", epochs, epochs > 1 ? "s" : "");
     if (left >= 10) (void)snprintf(rest, sizeof rest, ", about %.0f s left", left);
     if (!status && isfinite(verdict->score))
-        dt__info("trial %d of %d: %s %g%s, %.1f s%s:%s", trial, trials, score, verdict->score,
-                 leader->best == trial ? ", the best so far" : "", result->secs, rest, text.data);
+        dt__info("trial %d of %d%s: %s %g%s, %.1f s%s:%s", trial, trials, stage, score,
+                 verdict->score, leader->best == trial ? ", the best so far" : "", result->secs,
+                 rest, text.data);
     else if (!status)
-        dt__info("trial %d of %d: %s: %s:%s", trial, trials, verdict->status, result->error,
-                 text.data);
+        dt__info("trial %d of %d%s: %s: %s:%s", trial, trials, stage, verdict->status,
+                 result->error, text.data);
     dt__text_free(&text);
     return status;
 }
@@ -279,7 +282,7 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     const dt_status status = trial_record(leader, trial, epochs, &shown, &now, settings);
     if (!status) *verdict = now;
     if (!status) best_update(leader, all, trial);
-    if (!status) (void)trial_print(leader, trial, &shown, &now, settings);
+    if (!status) (void)trial_print(leader, trial, epochs, &shown, &now, settings);
     json_decref(settings);
     return status;
 }
@@ -586,6 +589,15 @@ static dt_status leader_end(struct dt__leader *leader)
     return status;
 }
 
+static void stop_print(const struct dt__leader *leader)
+{
+    int decided = 0;
+    for (int t = 0; t < leader->journal.trials; t++)
+        decided += leader->journal.whole[t].known;
+    dt__info("%s: stopped after %d of %d trials: the same command continues from there",
+             leader->search->config->run.dir, decided, leader->journal.trials);
+}
+
 /* Sends the teams the end of orders. */
 static void leader_dismiss(const struct dt__leader *leader)
 {
@@ -650,6 +662,7 @@ dt_status dt__leader_run(const struct dt__search *search)
     DT_GUARD(stages_run(&leader, trial));
     status = leader_end(&leader);
 done:
+    if (status == DT_STOPPED) stop_print(&leader);
     leader_dismiss(&leader);
     dt__scorer_free(&leader.scorer, search->folds);
     dt__journal_close(&leader.journal);

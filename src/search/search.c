@@ -33,6 +33,8 @@ static dt_status config_check(const struct dt_config *config, int size)
         {config->eval.dedicated, "eval.dedicated=yes: trials evaluate in place; expected no"},
         {config->search.finish && !config->search.first_epochs,
          "search.finish: expected search.first_epochs as well"},
+        {strcmp(config->run.resume, "auto") && strcmp(config->run.resume, "never"),
+         "run.resume: expected auto or never: a search continues from its own trials"},
         {size == 1 && ranks > 1, "search.ranks: expected 1 in a process alone (mpirun -np N)"}};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].wrong) return dt_fail(DT_EUSAGE, "%s", rules[i].text);
@@ -105,6 +107,8 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
     char *text = NULL;
     DT_TRY(dt__dir_make(dir));
     DT_TRY(dt__lock_take(dir, lock));
+    if (search_exists(config) && !strcmp(config->run.resume, "never"))
+        return dt_fail(DT_EMISMATCH, "%s: there is a search, and run.resume=never", dir);
     if (search_exists(config)) {
         DT_TRY(dt__config_init(&before));
         dt_status status = dt_config_read_file(&before, path.text);
