@@ -92,6 +92,7 @@ for done in 1 5; do
     kill -USR1 "$(pid "$tmp/s" mpirun)"
     wait $!
     check_eq 'exit code of a stop' $? 75
+    expect_line err 'stopped after [1-8] of 9 trials: the same command continues from there'
 done
 search 4 || { cat err; fail 'a search that goes on'; }
 check_eq 'decisions after kills' "$(decisions s)" "$(decisions np1)"
@@ -99,6 +100,8 @@ check_eq 'model after kills' "$(model s)" "$(model np1)"
 search 2 || { cat err; fail 'a search that has ended'; }
 grep -q 'the search is complete' err || fail 'it does not say that it is complete'
 check_eq 'decisions' "$(decisions s)" "$(decisions np1)"
+search 2 run.resume=never && fail 'run.resume=never continues'
+expect_line err 'error: .*: there is a search, and run.resume=never'
 if search 2 'search.space=train.lr=log 0.001..0.1'; then fail 'another space'; fi
 grep -q 'search.space' err || fail 'the space is not named'
 # Also a key that the space does not draw.
@@ -179,7 +182,7 @@ expect_line err 'warning: the model is worse than the baseline'
 expect_line err "the model is in $tmp/s/export/best; next: dtrain predict $tmp/s < ROWS"
 rm -r s
 for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' \
-    'search.ranks=2' 'run.dir='; do
+    'search.ranks=2' 'run.dir=' run.resume=np1; do
     # shellcheck disable=SC2086 # words
     expect_error 2 "${wrong%%=*}" 2 search $keys "$wrong"
 done
