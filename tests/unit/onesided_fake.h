@@ -49,7 +49,7 @@ struct fake_context { /* saved context of the scheduler or an actor */
 struct fake_copy { /* a word in flight */
     unsigned char *to;
     const unsigned char *from; /* NULL: the word is in `sent`, because the sender may have changed
-                                * its own since */
+                                * its copy since */
     unsigned char sent[8];
     int actor; /* sender; -1: the owner, with an answer */
     int *left; /* number of words of the operation in flight; for a put, of those that still need
@@ -175,7 +175,8 @@ static void fake_put(struct dt__onesided *remote, int *left, size_t offset, cons
     fake_yield(fake);
 }
 
-/* Completes one random count of this actor, now and then: its source may change from now on. */
+/* Picks a random word in flight; if this actor has put it, stores all words with the same count
+ * `left`, whose source may then change. */
 static void fake_progress(struct dt__onesided *remote)
 {
     struct fake_port *port = (struct fake_port *)remote;

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 300 * 300, SHIFT = 16 };
+enum { MAX_FLOATS = 300 * 300, SHIFT = 16 };
 
 static float *a, *b, *c, *expected;
 
 static float *randoms(uint64_t stream)
 {
     float *values;
-    EXPECT_OK(dt__alloc(MOST + SHIFT, sizeof *values, "values", &values));
+    EXPECT_OK(dt__alloc(MAX_FLOATS + SHIFT, sizeof *values, "values", &values));
     struct dt_rng rng = dt__rng_make(1, DT_STREAM_TEST, stream, 0);
-    for (size_t i = 0; i < MOST + SHIFT; i++)
+    for (size_t i = 0; i < MAX_FLOATS + SHIFT; i++)
         values[i] = (float)dt__rng_normal(&rng, i);
     return values;
 }
@@ -99,8 +99,8 @@ END_TEST
 static void check_alignment(int variant)
 {
     const bool ta = variant & 1, tb = variant & 2;
-    float *moved = malloc((MOST + SHIFT) * sizeof *moved);
-    float *moved_c = malloc((MOST + SHIFT) * sizeof *moved_c);
+    float *moved = malloc((MAX_FLOATS + SHIFT) * sizeof *moved);
+    float *moved_c = malloc((MAX_FLOATS + SHIFT) * sizeof *moved_c);
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
         const int m = SHAPES[s].m, n = SHAPES[s].n, k = SHAPES[s].k;
         const size_t size = (size_t)(m * n) * sizeof *c;
@@ -164,9 +164,9 @@ static void check_chain(int variant, const char *level)
     float x[300], y[300];
     for (size_t s = 0; s < sizeof CHAINS / sizeof *CHAINS; s++) {
         const int m = CHAINS[s][0], n = CHAINS[s][1], k = CHAINS[s][2];
-        memcpy(expected, c, (size_t)MOST * sizeof *c);
+        memcpy(expected, c, (size_t)MAX_FLOATS * sizeof *c);
         EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, add, c));
-        ck_assert_mem_eq(c + m * n, expected + m * n, (size_t)(MOST - m * n) * sizeof *c);
+        ck_assert_mem_eq(c + m * n, expected + m * n, (size_t)(MAX_FLOATS - m * n) * sizeof *c);
         for (int i = 0; i < m * n; i++) {
             const int row = i / n, column = i % n;
             for (int l = 0; l < k; l++) {

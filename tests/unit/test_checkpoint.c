@@ -396,7 +396,7 @@ START_TEST(a_newer_version_is_refused_by_name)
 }
 END_TEST
 
-/* ---- hostile files, whose checksum is right --------------------------------------------------- */
+/* ---- hostile files, whose checksum is right -------------------------------------------------- */
 
 /* Writes the user block (512 bytes, with length and checksum) for the bytes after it. */
 static void seal(unsigned char *bytes, size_t length)
@@ -642,7 +642,7 @@ static void nan_in_mean(hid_t file)
 
 static const struct {
     tamper_fn *change;
-    const char *word; /* is in the message */
+    const char *word; /* a part of the expected message */
 } TAMPERINGS[] = {
     {link_outside, "/model/layers/0/weight is missing"},
     {link_soft, "/model/layers/0/weight is missing"},

@@ -1014,8 +1014,8 @@ START_TEST(a_preset_sets_what_is_not_given)
 }
 END_TEST
 
-/* The steps between evaluations: in async, an update comes from one replica; with a dedicated
- * evaluator the checkpoints' steps count. */
+/* The steps between evaluations depend on the mode: an async update comes from one replica, and
+ * with a dedicated evaluator the steps between checkpoints count instead. */
 START_TEST(a_preset_sets_the_steps_between_evaluations)
 {
     set_up();
@@ -1046,8 +1046,8 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
 }
 END_TEST
 
-/* The preset depends on the task and the number of rows; the encoding on the columns. Linear models
- * and given layers get none. */
+/* The preset depends on the task and the number of rows, the encoding on the columns. Linear models
+ * and given layers get no encoding. */
 START_TEST(a_preset_depends_on_task_and_rows)
 {
     static const struct {

@@ -228,7 +228,8 @@ START_TEST(targets_may_be_several)
 }
 END_TEST
 
-/* Would catch targets whose names, with commas or empty, evaluation data cannot find. */
+/* Would catch targets that evaluation data cannot find because their names are empty or have
+ * commas. */
 START_TEST(targets_may_have_names_with_commas)
 {
     static const struct {
@@ -446,7 +447,7 @@ START_TEST(files_are_read_by_their_own_headers)
 }
 END_TEST
 
-/* ---- tables that are not plain ---------------------------------------------------------------- */
+/* ---- tables that are not plain --------------------------------------------------------------- */
 
 /* Every separator is detected, with and without quotes in the file. */
 START_TEST(separators_are_detected)
@@ -634,8 +635,8 @@ START_TEST(columns_without_a_name_give_a_warning)
 }
 END_TEST
 
-/* Would miss row numbers that have a name: integers that rise from row to row. There is no warning
- * for 100 rows, if one number falls, or if one is a fraction. */
+/* Integers that rise from row to row are row numbers, whatever the column's name. There is no
+ * warning for 100 rows, if one number falls, or if one is a fraction. */
 START_TEST(row_numbers_give_a_warning)
 {
     static const char *const last[] = {"200,1,0\n", "3,1,0\n", "200.5,1,0\n", ""};

@@ -267,12 +267,13 @@ START_TEST(errors_name_the_file)
     EXPECT_FAIL(dt__file_link("x", "none/l"), DT_EIO, "none/l");
     EXPECT_FAIL(dt__fd_temporary("none", &(int){0}), DT_EIO,
                 "none: cannot make a temporary file: No such");
-    /* the FIFO is kept: a device such as /dev/null must be */
+    /* the FIFO is refused and kept, as /dev/null would be */
     ck_assert_int_eq(mkfifo("pipe", 0600), 0);
     EXPECT_FAIL(dt__file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
     EXPECT_FAIL(dt__file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
     EXPECT_FAIL(dt__path_sync("none"), DT_EIO, "none");
-    EXPECT_OK(dt__path_sync("pipe")); /* would catch waiting for a reader, which there is not */
+    EXPECT_OK(dt__path_sync("pipe")); /* no process reads the FIFO: would catch waiting for a
+                                       * reader */
     leave();
 }
 END_TEST

@@ -288,7 +288,7 @@ START_TEST(large_chunks_are_unpacked_once)
 END_TEST
 
 /* If chunks are read in part, as by a rank with some of the rows, a packed chunk stays in memory
- * until another one is read, and only the rows of a chunk that is not packed. */
+ * until another one is read; of a chunk that is not packed only the rows stay. */
 START_TEST(chunks_read_in_part_are_not_all_in_memory)
 {
     enum { CHUNK = 5 << 20, CHUNKS = 12 };
@@ -1220,8 +1220,7 @@ START_TEST(a_killed_fork_server_is_replaced)
 }
 END_TEST
 
-/* If a reader is killed from outside, that does not condemn its file: another reader takes its
- * place. */
+/* If a reader is killed from outside, its file may be good: another reader takes its place. */
 START_TEST(a_killed_reader_is_replaced)
 {
     create("a.h5");

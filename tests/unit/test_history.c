@@ -99,8 +99,8 @@ START_TEST(an_abandoned_branch_is_dropped)
 }
 END_TEST
 
-/* The status of a run that was completed and then resumed; and of a run whose process is alive, or
- * has ended but was not yet waited for. */
+/* The status is that of the last start: of a run that was completed and then resumed, of a process
+ * that is alive, that has ended but was not yet waited for, or whose number another process has. */
 START_TEST(the_status_is_that_of_the_last_start)
 {
     char host[65] = "", lock[128];

@@ -47,7 +47,7 @@ START_TEST(pairs_exchange_in_one_order)
         const int ranks = views_make(setup, NULL);
         for (int a = 0; a < ranks; a++) {
             const struct dt__topology *topo = &view[a].topo;
-            int last[MOST_RANKS] = {0};
+            int last[MAX_RANKS] = {0};
             for (int c = 0; c < view[a].layout.chunks; c++) {
                 const struct dt__chunk *chunk = &view[a].layout.chunk[c];
                 if (chunk->agent != topo->agent || chunk->node == topo->node) continue;

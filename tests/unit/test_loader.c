@@ -339,8 +339,8 @@ static void put_idx(const char *path, int type, int rows, int columns)
 }
 
 /* Rows may be read from the file itself: if it changes after the survey, that must be an error, and
- * never other data. It may be loaded, or streamed by a thread, which may meet the change before the
- * first request. */
+ * never other data. The rows may be loaded, or streamed by a thread, which may meet the change
+ * before the first request. */
 START_TEST(a_changed_file_is_an_error)
 {
     put_idx("x", 0x0D, ROWS, FEATURES), put_idx("y", 0x08, ROWS, 0);
@@ -383,7 +383,7 @@ START_TEST(text_is_read_once)
 }
 END_TEST
 
-/* Held-out rows are never in a batch; every row is in one of both, with its value scaled. */
+/* Each row is either held out or in a batch of each epoch, with its value scaled. */
 START_TEST(held_out_rows_are_never_in_a_batch)
 {
     set("data.eval_fraction=0.25"), set("data.scale=2");

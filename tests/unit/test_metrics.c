@@ -307,7 +307,7 @@ START_TEST(losses_have_units)
 }
 END_TEST
 
-/* ---- the constants of least loss --------------------------------------------------------------- */
+/* ---- the constants of least loss ------------------------------------------------------------- */
 
 enum { SAMPLES = 60, MAX_OUTPUTS = 6 };
 

@@ -180,8 +180,8 @@ START_TEST(dropout_drops_at_its_rate)
 }
 END_TEST
 
-/* Any range of drop numbers has the mask of these numbers: number n uses word n % 4 of block n / 4
- * of the key. */
+/* A range of drop numbers has the mask of its numbers one by one: number n uses word n % 4 of block
+ * n / 4 of the key. */
 START_TEST(masks_depend_on_drop_numbers)
 {
     float single, unused = 1.0f, part[WIDE], other[WIDE];
@@ -743,17 +743,17 @@ END_TEST
 
 /* ---- independent rows ----------------------------------------------------------------------- */
 
-enum { ROWS_APART = 300, INPUTS = 36 };
+enum { MANY_ROWS = 300, INPUTS = 36 };
 static const char *const KERNELS[] = {"auto",    "oneDNN",      "SkylakeX", "Haswell", "Zen",
                                       "Nehalem", "Sandybridge", "Prescott", "portable"};
 
-/* Predicts the first `rows` of the ROWS_APART rows alone, then the last `rows`. */
-static void check_apart(const char *kernel, const float *rows_x, const float *expected, int rows,
-                        int nout)
+/* Predicts the first `rows` of the MANY_ROWS rows alone, then the last `rows`. */
+static void check_independent(const char *kernel, const float *rows_x, const float *expected,
+                              int rows, int nout)
 {
-    float out[ROWS_APART * 3];
+    float out[MANY_ROWS * 3];
     for (int end = 0; end < 2; end++) {
-        const int first = end ? ROWS_APART - rows : 0;
+        const int first = end ? MANY_ROWS - rows : 0;
         const struct dt_batch batch = {
             .rows = rows, .ndense = INPUTS, .x = rows_x + (size_t)first * INPUTS};
         EXPECT_OK(dt__network_forward(net, params, &batch, out));
@@ -772,7 +772,7 @@ START_TEST(rows_are_independent_under_each_kernel)
     } nets[] = {{"dense 50 relu, dense 20 tanh", {1, 1, INPUTS}, 3},
                 {"dense 9 gelu, layernorm, wide", {1, 1, INPUTS}, 1},
                 {"conv 6 3x3 pad same relu, maxpool 2, flatten, dense 40 relu", {6, 6, 1}, 3}};
-    float expected[ROWS_APART * 3], *rows_x = randoms(ROWS_APART * INPUTS, 8);
+    float expected[MANY_ROWS * 3], *rows_x = randoms(MANY_ROWS * INPUTS, 8);
     for (size_t k = 0; k < sizeof KERNELS / sizeof *KERNELS; k++)
         for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
             struct dt_model_desc desc =
@@ -780,13 +780,13 @@ START_TEST(rows_are_independent_under_each_kernel)
             memcpy(desc.shape, nets[n].shape, sizeof desc.shape);
             if (dt__blas_select(KERNELS[k])) continue; /* the CPU cannot run it */
             EXPECT_OK(dt__model_create(&desc, &model));
-            EXPECT_OK(dt__network_create(model, ROWS_APART, DT_PRECISION_F32, &net));
+            EXPECT_OK(dt__network_create(model, MANY_ROWS, DT_PRECISION_F32, &net));
             dt__network_keep_apart(net);
             params = randoms(model->params, 1);
-            const struct dt_batch all = {.rows = ROWS_APART, .ndense = INPUTS, .x = rows_x};
+            const struct dt_batch all = {.rows = MANY_ROWS, .ndense = INPUTS, .x = rows_x};
             EXPECT_OK(dt__network_forward(net, params, &all, expected));
-            for (int rows = 1; rows <= ROWS_APART; rows += k + n ? 23 : 1)
-                check_apart(KERNELS[k], rows_x, expected, rows, nets[n].nout);
+            for (int rows = 1; rows <= MANY_ROWS; rows += k + n ? 23 : 1)
+                check_independent(KERNELS[k], rows_x, expected, rows, nets[n].nout);
             dt_free(params);
             dt__network_destroy(net);
             dt__model_destroy(model);

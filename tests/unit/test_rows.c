@@ -87,7 +87,7 @@ START_TEST(csv_has_many_forms)
 }
 END_TEST
 
-/* If the header names every feature, the order of columns does not matter, nor do more columns. */
+/* If the header names every feature, columns may be in any order, and there may be more of them. */
 START_TEST(csv_columns_are_matched_by_name)
 {
     schema.feature_names = names;
@@ -379,7 +379,7 @@ START_TEST(libsvm_rows_are_read)
 END_TEST
 
 /* Comments are not rows in a stream either; a header may start like a comment. */
-START_TEST(comments_are_no_rows)
+START_TEST(comments_are_not_rows)
 {
     open_rows("# one\n\n1 1:1\n  # two\n2:5\n#");
     expect_row(3, 1, 0, 0);
@@ -584,9 +584,9 @@ DATA_SUITE("rows", {csv_has_many_forms, 1}, {csv_columns_are_matched_by_name, 1}
            {csv_may_repeat_other_names, 1}, {features_may_share_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_continues_after_bad_rows, 1},
            {json_lines_are_read, 1}, {reading_shows_progress_to_the_watchdog, 1},
-           {json_continues_after_bad_rows, 1}, {libsvm_rows_are_read, 1}, {comments_are_no_rows, 1},
-           {libsvm_rows_are_not_tables, 1}, {libsvm_may_start_with_labels_alone, 1},
-           {single_numbers_may_be_rows, 1}, {data_format_is_obeyed, 1}, {tables_are_read, 1},
-           {numbers_may_be_categories, 1}, {kept_texts_belong_to_one_row, 1},
-           {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
-           {packed_streams_are_named, 1})
+           {json_continues_after_bad_rows, 1}, {libsvm_rows_are_read, 1},
+           {comments_are_not_rows, 1}, {libsvm_rows_are_not_tables, 1},
+           {libsvm_may_start_with_labels_alone, 1}, {single_numbers_may_be_rows, 1},
+           {data_format_is_obeyed, 1}, {tables_are_read, 1}, {numbers_may_be_categories, 1},
+           {kept_texts_belong_to_one_row, 1}, {rows_are_scaled_and_normalised, 1},
+           {streams_may_be_empty_or_in_memory, 1}, {packed_streams_are_named, 1})

@@ -76,7 +76,8 @@ static void signal_after_unblock(int number)
     dt__stop_block(false);
 }
 
-/* Would catch a process that ends without an error code if the stop comes in its first moments. */
+/* Would catch a signal in the first moments of a process that ends it instead of requesting a
+ * stop. */
 START_TEST(an_early_signal_is_not_lost)
 {
     for (int i = 0; i < 3; i++) {
@@ -140,7 +141,7 @@ static void write_to_broken_pipe(int unused)
     _exit(write(ends[1], "x", 1) == -1 && !dt__stop_requested() ? 0 : 1);
 }
 
-/* A pipe whose reader has gone must give an error, and not end the process. */
+/* Writing to a pipe whose reader has gone must return an error, and not end the process. */
 START_TEST(a_broken_pipe_is_no_signal)
 {
     ck_assert_int_eq(exit_of(write_to_broken_pipe, 0), 0);

@@ -1,9 +1,8 @@
 /* The slot protocol under the adversarial scheduler, in shared memory and over several slices whose
  * owners are workers. Would catch gradients that are lost, applied twice or torn; weights that are
  * torn, overwritten while they are read, or changed after a span; rows that a version lacks or has
- * too early; an update log with gaps; clocks that run ahead; spans that do not end. For each of
- * these, an operation that fails as a bug in the protocol would make it fail proves that the test
- * finds it. */
+ * too early; an update log with gaps; clocks that run ahead; spans that do not end. Planted faults,
+ * which change an operation as a bug in the protocol would, prove that each of these is found. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +111,8 @@ static void expect_word(const float *at, uint64_t expected, const char *what)
                   (unsigned long long)expected);
 }
 
-/* Sets up to two touched rows, in rising order: few enough that the row log is overrun only
- * sometimes. Returns their number. */
+/* Chooses 0 to 2 touched rows, in rising order; with so few the row log is overrun in some runs,
+ * and in some not. Returns their number. */
 static uint32_t rows_of(uint64_t worker, uint64_t number, int range, uint32_t rows[2])
 {
     struct dt_rng rng = dt__rng_make(worker, DT_STREAM_TEST, number, (uint64_t)range);
@@ -167,8 +166,7 @@ static void expect_rows(const float *weights, uint64_t version, const char *what
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-/* Faults that replace an operation between the protocol and the fake by what a bug would make of
- * it. */
+/* Planted faults: what a bug would make of an operation between the protocol and the fake. */
 static enum fault {
     NO_FAULT,
     TORN,          /* an owner takes a gradient that has not arrived completely */
@@ -301,7 +299,7 @@ static void wrap_operations(struct fake *fake)
 
 enum { MAX_STALENESS = 3 };
 static bool in_first_span;
-/* Greatest clock gap, [windows, shared memory], of gradients with numbers above MOST_STALENESS;
+/* Greatest clock gap, [windows, shared memory], of gradients with numbers above MAX_STALENESS;
  * earlier gradients cannot have that gap. */
 static uint64_t greatest_gap[2];
 

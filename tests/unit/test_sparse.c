@@ -179,8 +179,9 @@ static struct dt_batch make_categories(int dense)
                              .label = label};
 }
 
-/* Writes outputs and gradients by a dense network on the looked-up vectors. The gradients by its
- * inputs are in those of a layer of factors (scale) before it, so it runs one row at a time. */
+/* Computes outputs and gradients by a dense network whose inputs are the looked-up vectors. A layer
+ * of factors (scale, all 1) before it has the gradients by the inputs, if it runs one row at a
+ * time. */
 static void write_out(const struct dt_batch *batch, const float *table, const float *rest,
                       float *logits, float *table_grad)
 {

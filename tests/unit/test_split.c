@@ -44,7 +44,7 @@ static void check_counts(const struct dt__split *split)
     }
 }
 
-/* The held-out rows are exactly as many as requested, and those of versions before stratified
+/* The held-out rows are exactly as many as requested, and the same as in versions before stratified
  * splits. */
 START_TEST(random_rows_are_those_of_earlier_versions)
 {

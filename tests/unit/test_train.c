@@ -163,9 +163,9 @@ START_TEST(test_a_bias_at_the_baseline_does_not_decay)
     static const char *const rules[] = {"sgd",  "nesterov", "adam",    "adamw",
                                         "ftrl", "lamb",     "rmsprop", "adagrad"};
     const float tiny[3] = {1e-20f, 1e-20f, 1e-20f};
+    /* baseline: 1 with the baseline, 2 with train.decay_matrices (not tested for lamb) */
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        for (int baseline = 0; baseline < (strcmp(rules[i], "lamb") ? 3 : 2);
-             baseline++) { /* 2: train.decay_matrices */
+        for (int baseline = 0; baseline < (strcmp(rules[i], "lamb") ? 3 : 2); baseline++) {
             char rule[40];
             (void)snprintf(rule, sizeof rule, "train.optimizer=%s", rules[i]);
             set(rule), set("train.l1=0.5");
@@ -251,7 +251,7 @@ START_TEST(test_outer_update_ahead)
 }
 END_TEST
 
-/* The fraction of its own difference with which a group starts its next round. */
+/* Tests the fraction of its own difference with which a group starts its next round. */
 START_TEST(test_own_difference_rate)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
@@ -569,7 +569,7 @@ static void free_worker(struct fixture *f)
 
 /* Weights 1, -1, bias 0.5: over an epoch, a replica's gradients are those of its own rows, each
  * once. By hand, errors e = a - b + 0.5 - y; loss e^2, gradient 2 e (a, b, 1):
- *   one  -1.5 -0.5 0.5 1.5 -2.5; other  -0.5 2.5 -0.5 -5.5 -7.5 */
+ *   first  -1.5 -0.5 0.5 1.5 -2.5; second  -0.5 2.5 -0.5 -5.5 -7.5 */
 START_TEST(test_async_local_batches)
 {
     static const float WEIGHTS[3] = {1, -1, 0.5f};
@@ -653,7 +653,7 @@ static const struct {
     int64_t since, drops;
 } EVALUATIONS[] = {
     {10, 3, false, true, false, 0, 0},    {20, 4, false, false, false, 1, 0},
-    {20, 4, false, false, false, 1, 0}, /* repeated after a resume */
+    {20, 4, false, false, false, 1, 0}, /* evaluated again after a resume */
     {25, 3, true, false, false, 1, 0},    {30, 2, false, true, false, 0, 0},
     {30, 2, false, false, false, 0, 0},   {40, 2, false, false, false, 1, 0},
     {50, NAN, false, false, false, 2, 1}, {50, NAN, false, false, false, 2, 1},

@@ -443,8 +443,8 @@ START_TEST(the_protected_file_is_kept)
 }
 END_TEST
 
-/* Files that are protected and released at any moment of a save: neither the newest nor a protected
- * file is lost. */
+/* Files are protected and released at any moment of a save: neither the newest nor a protected file
+ * may be lost. */
 START_TEST(protecting_during_saves_loses_nothing)
 {
     struct dt_writer *writer;

@@ -7,13 +7,13 @@
 #include "comm/exchange.h"
 #include "suite.h"
 
-enum { MOST_RANKS = 16, MOST_BUCKETS = 4 };
+enum { MAX_RANKS = 16, MAX_BUCKETS = 4 };
 
 struct setup {
     int nodes, agents, replicas, groups; /* agents: per node */
     int wire;                            /* enum dt_wire */
     bool norm;
-    size_t params, bucket_end[MOST_BUCKETS]; /* ends of the buckets; 0 after the last */
+    size_t params, bucket_end[MAX_BUCKETS]; /* ends of the buckets; 0 after the last */
 };
 
 struct view {
@@ -24,7 +24,7 @@ struct view {
     struct dt__step step;
     struct dt_exchange_times times;
 };
-static struct view view[MOST_RANKS];
+static struct view view[MAX_RANKS];
 static struct dt__arena *views_arena;
 
 static void *views_take(size_t count, size_t size)
@@ -72,7 +72,7 @@ static void view_make(struct view *v, const struct setup *setup, dt_update_fn *u
                                         .vectors = setup->wire ? 2 : 1,
                                         .norm = {.needed = setup->norm, .params = setup->params},
                                         .update = update};
-    while (x->spec.buckets < MOST_BUCKETS && setup->bucket_end[x->spec.buckets])
+    while (x->spec.buckets < MAX_BUCKETS && setup->bucket_end[x->spec.buckets])
         x->spec.buckets++;
     EXPECT_OK(dt__topology_allocate(&v->topo, &x->arena, ranks, setup->replicas, setup->groups));
     v->topo.nodes = setup->nodes;
