@@ -101,7 +101,7 @@ static void check_shape(int rows, int nin, int nout)
     dt_free(before), dt_free(again), dt_free(copy);
 }
 
-static void settle(const char *kernel)
+static void choose_kernel(const char *kernel)
 {
     bool native;
     EXPECT_OK(dt__bf16_select(kernel, &native));
@@ -176,7 +176,7 @@ static void check_split(void)
 
 START_TEST(reference_products_are_right)
 {
-    settle("auto-bf16-reference");
+    choose_kernel("auto-bf16-reference");
     ck_assert_ptr_nonnull(strstr(dt__blas_kernel(), "-bf16-reference"));
     check_products();
     check_split();
@@ -185,7 +185,7 @@ END_TEST
 
 START_TEST(library_products_are_right)
 {
-    settle("auto");
+    choose_kernel("auto");
     check_products();
     check_split();
 }
@@ -240,7 +240,7 @@ static float *gradient_of(bool bf16, float *out)
 START_TEST(gradients_are_near_and_evaluation_is_f32)
 {
     float out32[3 * ROWS], out16[3 * ROWS];
-    settle("auto-bf16-reference");
+    choose_kernel("auto-bf16-reference");
     float *exact = gradient_of(false, out32);
     tear_down();
     float *grad = gradient_of(true, out16);
@@ -261,7 +261,7 @@ END_TEST
 START_TEST(bits_do_not_depend_on_alignment)
 {
     double loss, again;
-    settle("auto");
+    choose_kernel("auto");
     set_up(true);
     const size_t count = model->params;
     struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
@@ -328,7 +328,7 @@ static void check_factors(const char *kernel)
 {
     struct dt_factored matrix[2];
     void *factors;
-    settle(kernel);
+    choose_kernel(kernel);
     set_up_wide();
     ck_assert_int_eq(dt__model_factored(model, DT_PRECISION_F32, ROWS, NULL), 0);
     ck_assert_int_eq(dt__model_factored(model, DT_PRECISION_BF16, 4000, NULL), 0);

@@ -780,7 +780,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
     return __real_aligned_alloc(alignment, size);
 }
 
-static dt_status settle_by(uint64_t rows, int features, bool sparse, bool evaluates)
+static dt_status resolve_by(uint64_t rows, int features, bool sparse, bool evaluates)
 {
     const struct dt_table_size size = {.rows = rows,
                                        .features = features,
@@ -803,7 +803,7 @@ static dt_status allocate_all(void)
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
     if (!status) status = dt__config_resolve(&config, true);
-    if (!status) status = settle_by(1000, 5000, true, true);
+    if (!status) status = resolve_by(1000, 5000, true, true);
     if (!status) status = dt__config_preset_text(&config, &text);
     dt_free(text);
     dt__config_free(&config);
@@ -964,7 +964,7 @@ START_TEST(a_preset_sets_what_is_not_given)
     EXPECT_OK(dt__config_resolve(&config, false));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
-    EXPECT_OK(settle_by(1000, 5, false, true));
+    EXPECT_OK(resolve_by(1000, 5, false, true));
     ck_assert_double_eq(config.train.epochs, 10);
     EXPECT_OK(dt__config_preset_text(&config, &text));
     ck_assert_str_eq(text, "");
@@ -978,7 +978,7 @@ START_TEST(a_preset_sets_what_is_not_given)
     ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAMW);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
     ck_assert_double_eq(config.train.lr, 0.002);
-    EXPECT_OK(settle_by(1000, 5, false, true));
+    EXPECT_OK(resolve_by(1000, 5, false, true));
     ck_assert_double_eq(config.train.epochs, 47); /* 47 epochs of 32 steps: at least 1,500 steps */
     ck_assert_int_eq(config.eval.steps, 51);
     ck_assert_int_eq(config.eval.patience, 7);
@@ -996,7 +996,7 @@ START_TEST(a_preset_sets_what_is_not_given)
     EXPECT_OK(dt_config_set(&config, "model.kind=linear"));
     EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert_double_eq(config.train.lr, 0.01);
-    EXPECT_OK(settle_by(10000000, 50000, true, false));
+    EXPECT_OK(resolve_by(10000000, 50000, true, false));
     ck_assert_double_eq(config.train.weight_decay, 0.01);
     ck_assert_double_eq(config.train.epochs, 3);
     ck_assert_int_eq(config.model.embedding, 0);
@@ -1004,7 +1004,7 @@ START_TEST(a_preset_sets_what_is_not_given)
     dt__config_free(&config);
     set_up();
     EXPECT_OK(dt__config_resolve(&config, true));
-    EXPECT_OK(settle_by(200000, 50000, true, true));
+    EXPECT_OK(resolve_by(200000, 50000, true, true));
     ck_assert_double_eq(config.train.epochs, 4);
     ck_assert_int_eq(config.model.embedding, 32);
     ck_assert_int_eq(config.train.batch, 256);
@@ -1022,7 +1022,7 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
     EXPECT_OK(dt_config_set(&config, "train.mode=async"));
     EXPECT_OK(dt_config_set(&config, "run.replicas=4"));
     EXPECT_OK(dt__config_resolve(&config, true));
-    EXPECT_OK(settle_by(1000, 5, false, true));
+    EXPECT_OK(resolve_by(1000, 5, false, true));
     ck_assert_int_eq(config.eval.steps, 201);
     dt__config_free(&config);
     set_up();
@@ -1030,7 +1030,7 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
     EXPECT_OK(dt_config_set(&config, "model.kind=mlp"));
     EXPECT_OK(dt__config_resolve(&config, true));
     ck_assert(dt__config_widths_wait(&config));
-    EXPECT_OK(settle_by(1000, 5, false, true));
+    EXPECT_OK(resolve_by(1000, 5, false, true));
     ck_assert(!dt__config_is_given(&config, "eval.steps"));
     ck_assert_int_eq(config.run.checkpoint_steps, 51);
     ck_assert_int_eq(config.eval.patience, 10);
@@ -1040,7 +1040,7 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "run.reproducible=yes"));
     EXPECT_OK(dt__config_resolve(&config, true));
-    EXPECT_OK(settle_by(1000, 5, false, true));
+    EXPECT_OK(resolve_by(1000, 5, false, true));
     ck_assert_int_eq(config.eval.patience, 0);
     dt__config_free(&config);
 }
@@ -1161,7 +1161,7 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&config, "train.lr=0.5"));
     EXPECT_OK(dt__config_resolve(&config, true));
     EXPECT_OK(dt__config_resolve_resume(&config, &before));
-    EXPECT_OK(settle_by(1000, 5, false, true));
+    EXPECT_OK(resolve_by(1000, 5, false, true));
     EXPECT_OK(dt__config_match(&before, &config));
     ck_assert_double_eq(config.train.epochs, 55);
     ck_assert_double_eq(config.train.lr, 0.5);
@@ -1173,7 +1173,7 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&config, "train.epochs=2000"));
     EXPECT_OK(dt__config_resolve(&config, true));
     EXPECT_OK(dt__config_resolve_resume(&config, &before));
-    EXPECT_OK(settle_by(1000, 5, false, true));
+    EXPECT_OK(resolve_by(1000, 5, false, true));
     ck_assert_int_eq(config.run.checkpoint_steps, 84);
     dt__config_free(&config);
     dt__config_free(&before);

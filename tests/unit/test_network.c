@@ -555,7 +555,7 @@ END_TEST
 /* ---- text ----------------------------------------------------------------------------------- */
 
 /* Makes a configuration with the assignments (up to NULL), and resolves its layers. */
-static dt_status settle(const char *const *assignments, struct dt_config *config)
+static dt_status resolve(const char *const *assignments, struct dt_config *config)
 {
     EXPECT_OK(dt__config_init(config));
     for (; *assignments; assignments++)
@@ -636,7 +636,7 @@ START_TEST(texts_get_their_canonical_form)
 {
     for (size_t i = 0; i < sizeof given_texts / sizeof *given_texts; i++) {
         struct dt_config config;
-        dt_status status = settle(given_texts[i].given, &config);
+        dt_status status = resolve(given_texts[i].given, &config);
         ck_assert_msg(status == (given_texts[i].wrong ? DT_EUSAGE : DT_OK), "%s: %d",
                       given_texts[i].text, status);
         if (given_texts[i].wrong)
@@ -655,7 +655,7 @@ START_TEST(resolved_layers_are_printed_alone)
 {
     struct dt_config config, again;
     char *text;
-    EXPECT_OK(settle((const char *const[]){"model.hidden=7", NULL}, &config));
+    EXPECT_OK(resolve((const char *const[]){"model.hidden=7", NULL}, &config));
     EXPECT_OK(dt_config_print(&config, &text));
     ck_assert_ptr_nonnull(strstr(text, "layers = dense 7 relu\n"));
     ck_assert_ptr_null(strstr(text, "hidden"));
