@@ -304,10 +304,10 @@ static void check_tiles(const struct dt_factored *matrix, int matrices, const vo
     double loss;
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
     const size_t count = model->params;
-    float *rest = randoms(count, 4);
+    float *pieced = randoms(count, 4);
     EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false,
                                    (struct dt_slot){.grad = whole}, &loss, NULL));
-    const struct dt_slot slot = {.grad = rest, .factors = (void *)(uintptr_t)factors};
+    const struct dt_slot slot = {.grad = pieced, .factors = (void *)(uintptr_t)factors};
     EXPECT_OK(dt__network_gradient(network, params, &batch, NULL, false, slot, &loss, NULL));
     for (int m = 0; m < matrices; m++) {
         float *tile_values = randoms(matrix[m].tile_rows * matrix[m].tile_columns, 5);
@@ -315,13 +315,13 @@ static void check_tiles(const struct dt_factored *matrix, int matrices, const vo
             const struct dt_tile tile = dt__tile_at(&matrix[m], t);
             EXPECT_OK(dt__network_tile(network, m, factors, tile, tile_values));
             for (size_t r = 0; r < tile.rows; r++)
-                memcpy(rest + matrix[m].offset + (tile.row + r) * matrix[m].columns + tile.column,
+                memcpy(pieced + matrix[m].offset + (tile.row + r) * matrix[m].columns + tile.column,
                        tile_values + r * tile.columns, tile.columns * sizeof(float));
         }
         dt_free(tile_values);
     }
-    ck_assert(memcmp(whole, rest, count * sizeof *whole) == 0);
-    dt_free(rest);
+    ck_assert(memcmp(whole, pieced, count * sizeof *whole) == 0);
+    dt_free(pieced);
 }
 
 static void check_factors(const char *kernel)

@@ -146,7 +146,7 @@ END_TEST
 /* The residuals of target 0 are 1 to 600, those of target 1 twice as large. */
 START_TEST(margins_are_quantiles_of_residuals)
 {
-    struct dt_certainty kept = {.known = 1, .temperature = 1, .coverage = 0.9};
+    struct dt_certainty certainty = {.known = 1, .temperature = 1, .coverage = 0.9};
     float margin[2];
     set_up(DT_TASK_REGRESS, 2);
     for (int r = 0; r < ROWS; r++) {
@@ -154,17 +154,17 @@ START_TEST(margins_are_quantiles_of_residuals)
         const struct dt_batch batch = {.rows = 1, .target = target};
         dt__judged_set(model, &rows, (size_t)r, &batch, value);
     }
-    EXPECT_OK(dt__certainty_keep(model, &rows, &kept));
-    EXPECT_OK(dt__certainty_margin(&kept, 2, 0.9, margin));
+    EXPECT_OK(dt__certainty_keep(model, &rows, &certainty));
+    EXPECT_OK(dt__certainty_margin(&certainty, 2, 0.9, margin));
     ck_assert_float_eq(margin[0], 541); /* ceil(601 * 0.9) */
     ck_assert_float_eq(margin[1], 1082);
-    EXPECT_OK(dt__certainty_margin(&kept, 2, 0.5, margin));
+    EXPECT_OK(dt__certainty_margin(&certainty, 2, 0.5, margin));
     ck_assert_float_eq(margin[0], 301);
-    EXPECT_FAIL(dt__certainty_margin(&kept, 2, 0.999, margin), DT_EUSAGE, "at most 0.9983");
-    dt_free(kept.residual);
-    kept = (struct dt_certainty){.coverage = 0.999};
-    EXPECT_FAIL(dt__certainty_keep(model, &rows, &kept), DT_EMISMATCH, "at least 999");
-    EXPECT_FAIL(dt__certainty_margin(&kept, 2, 0.9, margin), DT_EUSAGE, "no residuals");
+    EXPECT_FAIL(dt__certainty_margin(&certainty, 2, 0.999, margin), DT_EUSAGE, "at most 0.9983");
+    dt_free(certainty.residual);
+    certainty = (struct dt_certainty){.coverage = 0.999};
+    EXPECT_FAIL(dt__certainty_keep(model, &rows, &certainty), DT_EMISMATCH, "at least 999");
+    EXPECT_FAIL(dt__certainty_margin(&certainty, 2, 0.9, margin), DT_EUSAGE, "no residuals");
     tear_down();
 }
 END_TEST

@@ -1030,7 +1030,7 @@ START_TEST(row_numbers_and_amounts_are_recognised)
     fclose(file);
     const char *const labels[] = {"data.label=y", "data.label=pulse", "data.label=few"};
     for (int i = 0; i < 3; i++) {
-        const bool few = i == 2;
+        const bool few_values = i == 2;
         FILE *out = fmemopen(output, sizeof output, "w");
         EXPECT_OK(dt_config_set(&config, labels[i]));
         EXPECT_OK(dt__data_inspect(&config, "a.csv", out, out));
@@ -1041,7 +1041,8 @@ START_TEST(row_numbers_and_amounts_are_recognised)
                                                                      * position */
         ck_assert_msg(
             strstr(output,
-                   few ? "task = classify   ; if each number is a class; if numbers are counted"
+                   few_values
+                       ? "task = classify   ; if each number is a class; if numbers are counted"
                        : "task = regress   ; or classify, if each number is a class"),
             "%s", output);
     }

@@ -144,7 +144,7 @@ static void log_over_progress(void)
 }
 
 /* The next log line, and only this one, clears the progress line. Mode 7 cuts a progress line at
- * the terminal's width: a wrapped line would leave a row behind. */
+ * the terminal's width: a wrapped line would not be cleared completely. */
 START_TEST(a_log_line_clears_the_progress_line)
 {
     char text[256];

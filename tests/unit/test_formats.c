@@ -291,7 +291,7 @@ START_TEST(phases_are_events)
     EXPECT_OK(dt__trace_create("rank 1 worker b", &other));
     pass(trace, 1, DT_PHASE_DATA, 7); /* idle until now: not in the trace */
     pass(trace, 0.25, DT_PHASE_COMPUTE, 7);
-    pass(trace, 0.5, DT_PHASE_WAIT, 7); /* too short for an event: compute goes on */
+    pass(trace, 0.5, DT_PHASE_WAIT, 7); /* too short for an event: the phase compute continues */
     pass(trace, 1e-7, DT_PHASE_COMPUTE, 7);
     pass(trace, 0.5, DT_PHASE_COMPUTE, 7); /* the phase does not change */
     pass(trace, 0.5, DT_PHASE_EXCHANGE, 7);

@@ -199,13 +199,13 @@ END_TEST
 /* Denormals are read even if the process that forks the readers flushes them to zero. */
 START_TEST(denormals_are_read)
 {
-    const hsize_t one[] = {1};
+    const hsize_t one_dim[] = {1};
     const double tiny = 1e-40;
     struct dt__h5_file *opened;
     const struct dt__h5_item *item;
     uint32_t bits;
     create("a.h5");
-    put("/tiny", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, one, H5P_DEFAULT, &tiny);
+    put("/tiny", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, one_dim, H5P_DEFAULT, &tiny);
     finish();
     dt__denormals_flush();
     EXPECT_OK(dt__h5_open("a.h5", &opened));
@@ -221,13 +221,13 @@ START_TEST(negative_numbers_are_read)
 {
     const hid_t types[] = {H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE,
                            H5T_IEEE_F32LE};
-    const hsize_t one[] = {1};
+    const hsize_t one_dim[] = {1};
     for (size_t i = 0; i < COUNT(types); i++) {
         double number = -3;
         struct dt__h5_file *opened;
         const struct dt__h5_item *item;
         create("a.h5");
-        put("/number", types[i], H5T_NATIVE_DOUBLE, 1, one, H5P_DEFAULT, &number);
+        put("/number", types[i], H5T_NATIVE_DOUBLE, 1, one_dim, H5P_DEFAULT, &number);
         finish();
         number = 0;
         EXPECT_OK(dt__h5_open("a.h5", &opened));
@@ -383,12 +383,13 @@ END_TEST
 /* Targets may have the shape (S) or (S, k). */
 START_TEST(targets_are_read)
 {
-    const hsize_t one[] = {ROWS}, two[] = {ROWS, 2};
+    const hsize_t one_dim[] = {ROWS}, two_dims[] = {ROWS, 2};
     set("model.task=regress");
     for (int rank = 1; rank <= 2; rank++) {
         create("a.h5");
         put_x(H5T_STD_U8LE, H5P_DEFAULT);
-        put("y", H5T_IEEE_F64LE, H5T_NATIVE_FLOAT, rank, rank == 1 ? one : two, H5P_DEFAULT, X);
+        put("y", H5T_IEEE_F64LE, H5T_NATIVE_FLOAT, rank, rank == 1 ? one_dim : two_dims,
+            H5P_DEFAULT, X);
         finish();
         struct dt_source *source = survey();
         ck_assert_int_eq(dt__source_schema(source)->targets, rank);
@@ -820,10 +821,10 @@ END_TEST
 START_TEST(data_sets_may_have_other_names)
 {
     create("a.h5");
-    const hsize_t dims[] = {ROWS, FEATURES}, one[] = {ROWS};
+    const hsize_t dims[] = {ROWS, FEATURES}, one_dim[] = {ROWS};
     H5Gclose(H5Gcreate2(file, "train", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     put("train/images", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, dims, H5P_DEFAULT, X);
-    put("labels", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, one, H5P_DEFAULT, Y);
+    put("labels", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, one_dim, H5P_DEFAULT, Y);
     finish();
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: /x is missing; there is");
     ck_assert(strstr(dt_error_text(), "/train/images 6x4") && strstr(dt_error_text(), "/labels 6"));

@@ -859,7 +859,7 @@ END_TEST
 START_TEST(softmax_is_stable)
 {
     float rows[2][3] = {{1000.0f, 999.0f, -1000.0f}, {0.0f, 0.0f, 0.0f}}, pair[4];
-    const float one[2] = {2.0f, -300.0f};
+    const float row_logit[2] = {2.0f, -300.0f};
     set_model(DT_TASK_CLASSIFY, 3);
     dt__model_predict(model, rows[0], 2, rows[0]);
     ck_assert_int_eq(dt__model_choose(model, rows[0]), 0);
@@ -867,8 +867,9 @@ START_TEST(softmax_is_stable)
     ck_assert_float_eq(rows[0][2], 0.0f);
     ck_assert_float_eq_tol(rows[1][1], 1.0f / 3.0f, 1e-7f);
     set_model(DT_TASK_CLASSIFY, 1);
-    dt__model_predict(model, one, 2, pair);
-    ck_assert(dt__model_choose(model, one) == 1 && dt__model_choose(model, one + 1) == 0);
+    dt__model_predict(model, row_logit, 2, pair);
+    ck_assert(dt__model_choose(model, row_logit) == 1 &&
+              dt__model_choose(model, row_logit + 1) == 0);
     ck_assert_float_eq_tol(pair[1], 0.880797078f, 1e-6f);
     ck_assert_float_eq_tol(pair[0] + pair[1], 1.0f, 1e-6f);
     ck_assert_float_eq_tol(pair[2], 1.0f, 1e-6f);

@@ -62,13 +62,13 @@ static void brute_force(const struct dt_plan *plan, int replicas, int *owner)
 {
     uint64_t next[MAX_REPLICAS] = {0};
     for (uint64_t p = 0; p < dt__plan_samples(plan); p++) {
-        int least = -1;
+        int lowest = -1;
         for (int r = 0; r < replicas; r++) {
             if (next[r] == dt__plan_replica_rows(plan, r)) continue;
-            if (least < 0 || before(plan, r, next[r], least, next[least])) least = r;
+            if (lowest < 0 || before(plan, r, next[r], lowest, next[lowest])) lowest = r;
         }
-        owner[p] = least;
-        next[least]++;
+        owner[p] = lowest;
+        next[lowest]++;
     }
 }
 
@@ -119,18 +119,18 @@ START_TEST(shards_cover_the_source)
     int replicas = CASES[_i].replicas, *seen;
     struct dt_source *source = make_source(CASES[_i].rows);
     struct dt_plan *plan = make_plan(source, replicas, CASES[_i].batch);
-    uint64_t samples = dt__plan_samples(plan), most = 0, least = samples;
+    uint64_t samples = dt__plan_samples(plan), most_rows = 0, least_rows = samples;
     EXPECT_OK(dt__alloc(samples, sizeof *seen, "rows", &seen));
     for (int r = 0; r < replicas; r++) {
         const struct dt__shard *shard = &plan->shards[r];
-        most = shard->rows > most ? shard->rows : most;
-        least = shard->rows < least ? shard->rows : least;
+        most_rows = shard->rows > most_rows ? shard->rows : most_rows;
+        least_rows = shard->rows < least_rows ? shard->rows : least_rows;
         for (uint64_t i = 0; i < shard->rows; i++)
             seen[dt__shard_run(shard, i).row]++;
     }
     for (uint64_t i = 0; i < samples; i++)
         ck_assert_int_eq(seen[i], 1);
-    ck_assert(most - least <= 1 || most * (uint64_t)replicas * 10 <= samples * 11);
+    ck_assert(most_rows - least_rows <= 1 || most_rows * (uint64_t)replicas * 10 <= samples * 11);
     dt_free(seen);
     dt__plan_destroy(plan);
     dt__source_destroy(source);

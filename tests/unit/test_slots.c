@@ -529,7 +529,7 @@ static void final_body(void)
  * one for each of some workers. */
 static void slices_init(struct dt_async *async, int actor, bool bank_has_floats)
 {
-    size_t behind = 0;
+    size_t next_offset = 0;
     async->slice = scene.slice[actor];
     async->slices = scene.slices;
     for (int i = 0; i < scene.slices; i++) {
@@ -538,12 +538,12 @@ static void slices_init(struct dt_async *async, int actor, bool bank_has_floats)
                                              .index = i,
                                              .owner = i,
                                              .mine = async->shared || i == actor,
-                                             .offset = behind,
+                                             .offset = next_offset,
                                              .params = floats ? FLOATS : 0,
                                              .log_entries = i ? 0 : async->slice[0].log_entries};
         if (async->shared) async->slice[i].params = async->spec.params;
         async->slice[i].remote = &scene.fake.port[i][actor].remote;
-        behind += async->slice[i].params;
+        next_offset += async->slice[i].params;
     }
 }
 

@@ -188,8 +188,8 @@ static struct dt_source *survey_with(const char *normalize, int rows, const char
     FILE *out = fopen("a.csv", "w");
     ck_assert_ptr_nonnull(out);
     for (int r = 0; r < rows; r++) {
-        const bool odd = misprint && r == 77;
-        if (odd)
+        const bool with_misprint = misprint && r == 77;
+        if (with_misprint)
             fprintf(out, "%s,%s,", misprint, misprint);
         else if (gaps && r % 5 == 3)
             fprintf(out, ",%d,", r % 300 == 8 ? r % 53 + 1 : 0);
@@ -219,9 +219,9 @@ START_TEST(robust_statistics_resist_outliers)
     const bool gaps = cases[_i].gaps;
     struct dt_source *plain = survey_with("standard", rows, NULL, gaps);
     struct dt_source *clean = survey_with("robust", rows, NULL, gaps);
-    struct dt_source *odd = survey_with("robust", rows, cases[_i].misprint, gaps);
+    struct dt_source *with_misprint = survey_with("robust", rows, cases[_i].misprint, gaps);
     const struct dt_schema *a = dt__source_schema(plain), *b = dt__source_schema(clean);
-    const struct dt_schema *c = dt__source_schema(odd);
+    const struct dt_schema *c = dt__source_schema(with_misprint);
     ck_assert_double_eq(a->clip, 0);
     ck_assert_double_eq(b->clip, 5);
     ck_assert_double_eq(c->clip, 5);
@@ -232,16 +232,16 @@ START_TEST(robust_statistics_resist_outliers)
         ck_assert_float_eq_tol(logf(c->inv_std[f] / a->inv_std[f]), 0, (f == 1 ? 1.2f : 0.05f));
     }
     if (gaps) ck_assert_float_eq_tol(c->columns[0].fill, a->columns[0].fill, 10);
-    struct dt_table *table = open_table(odd);
+    struct dt_table *table = open_table(with_misprint);
     const float end = *cases[_i].misprint == '-' ? -5 : 5;
     ck_assert_float_eq(read_row(table, 77).x[0], end);
     ck_assert_float_eq(read_row(table, 77).x[1], end);
     dt__table_destroy(table);
-    dt__source_destroy(plain), dt__source_destroy(clean), dt__source_destroy(odd);
+    dt__source_destroy(plain), dt__source_destroy(clean), dt__source_destroy(with_misprint);
     set("data.clip=3");
-    odd = survey_with("robust", rows, cases[_i].misprint, gaps);
-    ck_assert_double_eq(dt__source_schema(odd)->clip, 3);
-    dt__source_destroy(odd);
+    with_misprint = survey_with("robust", rows, cases[_i].misprint, gaps);
+    ck_assert_double_eq(dt__source_schema(with_misprint)->clip, 3);
+    dt__source_destroy(with_misprint);
 }
 END_TEST
 

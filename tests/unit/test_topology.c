@@ -94,13 +94,13 @@ static void walk(int a, int b, int *seen)
 /* Returns the most vectors that a node sends or receives in a step, as topology.c counts them. */
 static double busiest_link(void)
 {
-    double most = 0;
+    double busiest = 0;
     for (int n = 0; n < topo.nodes; n++) {
         const double fraction = topo.cut[n + 1] - topo.cut[n], sums = topo.partials_of[n];
-        most = fmax(most, sums * (1 - fraction) + (topo.nodes - 1) * fraction);
-        most = fmax(most, (topo.partials - sums) * fraction + 1 - fraction);
+        busiest = fmax(busiest, sums * (1 - fraction) + (topo.nodes - 1) * fraction);
+        busiest = fmax(busiest, (topo.partials - sums) * fraction + 1 - fraction);
     }
-    return most;
+    return busiest;
 }
 
 /* Ranks are placed on nodes in turn or contiguously, with more replicas than workers or fewer, and
