@@ -1,4 +1,4 @@
-/* Rows in a program's own memory, as a format: surveyed and read like a file, from arrays. */
+/* Rows in a program's own memory, as a format: arrays that are surveyed and read like a file. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static dt_status weights_check(const struct dt__file *file)
     return DT_OK;
 }
 
-/* Adds all values to a CRC-32C, which takes the place of that of text. */
+/* Adds all values to a CRC-32C, as is done with records of text. */
 static uint32_t values_crc(uint32_t crc, const struct dt_arrays *arrays)
 {
     const size_t rows = (size_t)arrays->rows, targets = (size_t)arrays->targets;

@@ -6,7 +6,7 @@
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Parses one item, such as "shift 2". Returns false if it is no item. */
+/* Parses one item, such as "shift 2". Returns false if the item is not valid. */
 static bool augment_item(struct dt__augment *augment, const char *item)
 {
     char name[16] = "", value[32] = "", end = '\0', *rest = value;
@@ -48,7 +48,7 @@ dt_status dt__augment_parse(const char *text, struct dt__augment *out)
 
 /* ---- one picture ---------------------------------------------------------------------------- */
 
-/* Moves a picture down by dy and to the right by dx, and mirrors it if `flip`. */
+/* Mirrors a picture left to right if `flip`, then moves it down by dy and right by dx. */
 static void picture_move(const struct dt__augment *augment, int dy, int dx, bool flip, float *x)
 {
     const int h = augment->shape[0], w = augment->shape[1];
@@ -67,7 +67,8 @@ static void picture_move(const struct dt__augment *augment, int dy, int dx, bool
         }
 }
 
-/* Clears a square whose middle is anywhere in the picture. Source: DeVries and Taylor 2017. */
+/* Sets a square around (middle_y, middle_x), a point of the picture, to 0. Source: DeVries and
+ * Taylor 2017. */
 static void picture_cut(const int shape[3], int side, int middle_y, int middle_x, float *x)
 {
     const size_t c = (size_t)shape[2];
@@ -77,8 +78,8 @@ static void picture_cut(const int shape[3], int side, int middle_y, int middle_x
             memset(x + ((size_t)row * (size_t)shape[1] + (size_t)column) * c, 0, c * sizeof *x);
 }
 
-/* Numbers of the key that a sample may use: one for each move, and two for the noise of each
- * value. */
+/* The random numbers of a sample: one for each of these choices, and from MOVES on two for the
+ * noise of each value. */
 enum { MOVE_Y, MOVE_X, MIRROR, CUT_Y, CUT_X, MOVES = 8 };
 
 static int choose(const struct dt_rng *rng, uint64_t number, int choices)

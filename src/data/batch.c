@@ -40,8 +40,8 @@ float dt__row_weight(const struct dt_source *source, const struct dt__block *fro
     return weight * source->class_weight[label];
 }
 
-/* Rows lie scattered over memory: their cache lines are prefetched this many rows ahead (measured
- * with 784 bytes a row; 2 to 8 do equally well). */
+/* A block's rows are read in random order, so their cache lines are prefetched this many rows ahead
+ * (measured with 784 bytes a row; 2 to 8 do equally well). */
 enum { AHEAD = 4, LINE = 64 };
 
 dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__block *from,
@@ -74,7 +74,7 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
         if (!to->offsets) continue;
         DT_TRY(dt__block_copy_entries(to, from, slot));
         const size_t first = (size_t)to->offsets[to->rows];
-        if (to->value) /* entries without values are 1, or 0 */
+        if (to->value) /* else each entry is 1, and not normalised */
             dt__normalize_entries(schema, (size_t)to->offsets[to->rows + 1] - first,
                                   to->index + first, to->value + first);
     }

@@ -1,5 +1,5 @@
-/* CSV: rows and files. csv_record.c reads records and cells, csv_header.c the first row, values.c
- * the values of cells. */
+/* CSV: rows and files. csv_record.c cuts records into cells, csv_header.c reads the first rows, and
+ * values.c the values of cells. */
 #include "data/csv.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Takes the next cell into the row. A plain number that ends its cell is the common case. */
+/* Takes the next cell into the row. A plain number that fills its cell, the common case, takes a
+ * short cut. */
 static dt_status cell_take(struct dt__parser *parser, char **text, char *end, int32_t role)
 {
     struct dt__columns *columns = parser->columns;
@@ -40,7 +41,8 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     return dt__parser_take(parser, role, cell);
 }
 
-/* Returns the likely reason why a row has another number of cells than the first row. */
+/* Returns the likely reason why a row has a different number of cells than the first row; "":
+ * none. */
 static const char *cells_hint(const struct dt__parser *parser)
 {
     if (parser->header->separator == '\t')
@@ -49,8 +51,8 @@ static const char *cells_hint(const struct dt__parser *parser)
     return first ? ": is line 1 a title, or without the name of R's row names?" : "";
 }
 
-/* Reports a row that cannot be read. A row that lacks a cell often fails first at a cell that has
- * slid to another column. */
+/* Reports a row that cannot be parsed. If it lacks a cell, it often fails first at a value that is
+ * in the wrong column; then the number of cells is reported. */
 static dt_status row_fail(const struct dt__parser *parser, size_t column, char *text, char *end)
 {
     const struct dt__header *header = parser->header;
@@ -83,7 +85,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         if (!text)
             return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", column, count,
                            cells_hint(parser));
-        char *peek = text; /* a number goes straight into the row */
+        char *peek = text; /* for the time's text, which a number's short cut does not give */
         if (column + 1 == parser->header->time)
             (void)dt__csv_cell(&peek, end, parser->header->separator, &parser->time);
         const dt_status status = cell_take(parser, &text, end, roles[column]);

@@ -1,4 +1,4 @@
-/* The first rows of a CSV. */
+/* The first rows of a CSV: separator and cells of the first, and the check by the second. */
 #include "data/csv_header.h"
 
 #include <ctype.h>
@@ -11,8 +11,8 @@
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-/* Returns true if a record is JSON: an object, a list of rows, or a row as a list. Its bracket may
- * be alone on the line. */
+/* Returns true if a record is JSON: an object, a list of rows, or a row as a list; also if it is
+ * only the opening bracket of one. */
 static bool record_is_json(const char *record, size_t length)
 {
     const char open = length ? *record : 0;
@@ -54,10 +54,10 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
                              config && config->data.decimal == DT_DECIMAL_COMMA, record, length,
                              blanks, &header->separator));
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
-    /* the separator was unknown until here */
+    /* the separator, and so the decimal commas, were unknown before */
     for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
         dt__lines_commas(lines, cells->items[i], strlen(cells->items[i]));
-    /* a single cell has no separator */
+    /* a single cell does not show the separator */
     if (cells->count > 1) lines->separator = header->separator;
     if (cells->count > 1 && !strncmp(cells->items[1], "qid:", 4))
         return dt_fail(DT_EFORMAT, "LIBSVM rows with qid, which are for ranking: expected label "
@@ -67,10 +67,10 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
 
 /* ---- the second row -------------------------------------------------------------------------- */
 
-/* Returns the kind of value below column i's cell of the first row if that is strange, else NULL.
- * In a row of names it is strange if the value below is of the same kind as the name; in a row that
- * has numbers, and so is no row of names, if a text is above a number. The row may be either. */
-static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
+/* Returns the kind of the value below column i's cell of the first row, if the two make the row
+ * suspicious; else NULL. A row of names is suspicious if a name has the same kind as the value
+ * below it. A row of values (some cells are numbers) is suspicious if a text is above a number. */
+static const char *suspicious_below(const struct dt__header *first, size_t i, const char *below)
 {
     const char *text = first->cells.items[i];
     const size_t size = strlen(text);
@@ -94,11 +94,11 @@ dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lin
         DT_TRY(dt__lines_next(lines, true, &record, &length));
     while (record && !length);
     dt_status status = DT_OK;
-    /* errors in the second row are reported later */
+    /* an error in the second row is reported when the row is read */
     const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
                        second.count == first->cells.count;
     for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
-        const char *below = second.items[i], *over = strange_over(first, i, below);
+        const char *below = second.items[i], *over = suspicious_below(first, i, below);
         if (first->roles[i] != DT__ROLE_IGNORE && over)
             status = dt_fail(
                 DT_EFORMAT,

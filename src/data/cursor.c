@@ -1,4 +1,4 @@
-/* Reads rows of a source, in files of all formats. */
+/* Reads rows of a source, from files of all formats. */
 #include "data/cursor.h"
 
 #include <inttypes.h>
@@ -11,15 +11,15 @@
 struct open_file {
     const struct dt__file *file; /* NULL: the slot is free */
     void *reader;
-    uint64_t used; /* when it was last used */
+    uint64_t used; /* value of cursor->now at the last use */
 };
 
 struct dt__cursor {
     const struct dt_source *source;
-    bool stops; /* on request */
-    uint64_t now;
+    bool stops;   /* a requested stop ends reads */
+    uint64_t now; /* counts uses of readers */
     struct open_file open[DT__OPEN_FILES];
-    struct dt__block scratch; /* raw rows, if some rows belong to other parts */
+    struct dt__block scratch; /* raw rows, some of which are not the source's */
 };
 
 dt_status dt__cursor_open(const struct dt_source *source, bool stops, struct dt__cursor **out)
@@ -53,8 +53,8 @@ void dt__cursor_close(struct dt__cursor *cursor)
     dt_free(cursor);
 }
 
-/* Closes the least recently used readers until the unpacked chunks that all of them keep fit in the
- * memory, or until only `last` is open. */
+/* Closes the least recently used readers, but not `last`, until the unpacked data that all open
+ * readers keep fits in the memory. */
 static void cursor_spare(struct dt__cursor *cursor, const struct open_file *last)
 {
     uint64_t held = UINT64_MAX;
@@ -73,7 +73,8 @@ static void cursor_spare(struct dt__cursor *cursor, const struct open_file *last
     }
 }
 
-/* Finds or opens the reader of a file, in place of the least recently used one. */
+/* Returns the reader of a file. If the file is not open, opens it in place of the least recently
+ * used one. */
 static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__file *file,
                                     void **out)
 {
@@ -113,8 +114,8 @@ static dt_status floats_check(const struct dt__file *file, uint64_t row, const c
                    row, what, column - 1);
 }
 
-/* Checks rows [row, row + count) of a file, which a reader has just added at the end of a block.
- * Files may have changed since the survey; typed rows of text cannot. */
+/* Checks rows [row, row + count) of a file, which a reader has just appended to a block. They may
+ * have changed since the survey; typed rows of text cannot. */
 static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
                             uint64_t row, size_t count, struct dt__block *block)
 {
@@ -160,7 +161,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
     if (out->rows + count > out->capacity) return dt_fail(DT_EBUG, "no room for rows of data");
     uint64_t raw = dt__source_raw(source, row);
     const uint64_t end = dt__source_raw(source, row + count - 1) + 1;
-    for (size_t step; raw < end; raw += step) { /* raw rows that lie in one file */
+    for (size_t step; raw < end; raw += step) { /* a range of raw rows in one file */
         const struct dt__file *file =
             source->files +
             dt__find_last(&source->files->raw, source->nfiles, sizeof *source->files, raw);

@@ -1,11 +1,11 @@
-/* How the columns of several files of a table fit together, in any format that names them. */
+/* How the columns of several files of a table fit together, in any format that names columns. */
 #include "data/file_columns.h"
 
 #include <string.h>
 
 #include "data/learned.h"
 
-/* Makes the columns from the header of the first file of the training data. */
+/* Makes the survey's columns from the header of the first training file. */
 static dt_status columns_make(struct dt__survey *survey, struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
@@ -28,8 +28,9 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
     return DT_OK;
 }
 
-/* Notes the names that the first header gives to weight and labels, the labels in their order. If
- * one of several labels has no name, all are found by position: a list cannot express that. */
+/* Stores the names that a header gives to the columns of weight, group and time, and the first
+ * header to the labels, in the labels' order. If one of several labels has no name, none is stored,
+ * and all are found by position, because a list cannot hold an empty name. */
 static dt_status names_record(struct dt__survey *survey, const struct dt__header *header)
 {
     char **label = &survey->source->schema.label_column;
@@ -40,7 +41,7 @@ static dt_status names_record(struct dt__survey *survey, const struct dt__header
         const struct dt__want *want = &header->wants[i];
         const char *name = header->cells.items[want->column];
         char **const key = dt__survey_key_column(survey, want->role);
-        if (key && !*key) DT_TRY(dt__strdup(name, key)); /* before the labels */
+        if (key && !*key) DT_TRY(dt__strdup(name, key)); /* in any header, unlike the labels */
         if (want->role > DT__ROLE_LABEL || !first) continue;
         if (header->labels > 1)
             dt__list_add(&labels, name);
@@ -53,8 +54,9 @@ static dt_status names_record(struct dt__survey *survey, const struct dt__header
     return DT_OK;
 }
 
-/* Reports once the columns that the earlier data lacks and that no key lists. */
-static dt_status extra_tell(struct dt__survey *survey, const char *path, struct dt__header *header)
+/* Reports, once, columns that the earlier data lacks and that no key lists. */
+static dt_status extra_report(struct dt__survey *survey, const char *path,
+                              struct dt__header *header)
 {
     const struct dt_config *config = survey->config;
     struct dt_text names = {0};
@@ -77,7 +79,8 @@ static dt_status extra_tell(struct dt__survey *survey, const char *path, struct 
     return DT_OK;
 }
 
-/* Looks for the columns of further keys in a file whose columns go by names. */
+/* Looks for the columns of data.time, data.group and data.weight by the names that the earlier
+ * files gave them. */
 static dt_status keys_want(struct dt__header *header, struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -107,7 +110,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
     if (!survey->known && schema->columns)
         return dt_fail(DT_EMISMATCH,
                        "only other shards can be read together with shards of a table");
-    if (!columns->count && schema->feature_names) { /* given by a file of another format */
+    if (!columns->count && schema->feature_names) { /* of a file of another format */
         DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
         for (size_t c = 0; c < columns->count; c++)
             DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));
@@ -119,7 +122,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
         DT_TRY(dt__header_match(header, columns,
                                 survey->known ? "the training data" : source->files[0].path,
                                 config->data.header == DT_HEADER_YES));
-        if (header->names) DT_TRY(extra_tell(survey, lines->name, header));
+        if (header->names) DT_TRY(extra_report(survey, lines->name, header));
         if (header->names) return names_record(survey, header);
     }
     DT_TRY(dt__header_decide(header, config, lines));

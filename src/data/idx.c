@@ -1,4 +1,4 @@
-/* IDX files: a header of dimensions and then the numbers, big-endian. The survey unpacks packed
+/* IDX files: a header with the dimensions, then the numbers, big-endian. The survey unpacks packed
  * files. Source: Y. LeCun, "The MNIST database", section "the IDX file format". */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@ _Static_assert(DT__IDX_BYTES % 8 == 0, "whole numbers of the widest type");
 static const unsigned char ITEM_SIZE[] = {
     [U8] = 1, [S8] = 1, [S16] = 2, [S32] = 4, [F32] = 4, [F64] = 8};
 
-/* Returns the bytes of an item; 0: there is no such type. */
+/* Returns the bytes of an item of a type; 0: there is no such type. */
 static size_t item_size(int type)
 {
     return type >= 0 && (size_t)type < sizeof ITEM_SIZE ? ITEM_SIZE[type] : 0;
@@ -31,15 +31,15 @@ static bool idx_is(const char *suffix, const unsigned char *head, size_t length)
            head[3] <= MAX_DIMS;
 }
 
-/* A header. */
+/* The header of a file. */
 struct head {
     int type, ndims;
     uint64_t dims[MAX_DIMS];
-    uint64_t rows, start, bytes; /* start: bytes of the header; bytes: of the whole file */
+    uint64_t rows, start, bytes; /* start: size of the header; bytes: size of the whole file */
     size_t items;
 };
 
-/* Numbers that are open for reading. */
+/* The numbers of a file, open for reading. */
 struct array {
     const char *path;
     struct dt__idx_array numbers;
@@ -83,7 +83,7 @@ static dt_status head_read(const char *path, struct head *out)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Unpacks the bytes that the header promises. The file must end there. */
+/* Unpacks a file into the file of typed rows. It must be as long as its header says. */
 static dt_status head_unpack(const struct head *head, const char *path, struct dt__packed *packed,
                              struct dt__typed *typed)
 {
@@ -101,7 +101,8 @@ static dt_status head_unpack(const struct head *head, const char *path, struct d
     return dt__typed_flush(typed);
 }
 
-/* Looks at a file for the first time, and checks that it is as long as its header says. */
+/* Reads a file's header, checks that the file is as long as the header says, and unpacks a packed
+ * file. */
 static dt_status numbers_survey(const char *path, struct dt_source *source, struct head *head,
                                 struct dt__idx_array *out)
 {
@@ -169,10 +170,10 @@ static double item_value(int type, const unsigned char *bytes)
     }
 }
 
-/* How items are converted: not at all, or to 4 bytes each. */
+/* How items are converted: not at all, to float, or to int32_t. */
 enum items { AS_THEY_ARE, AS_FLOATS, AS_LABELS };
 
-/* Reads rows [row, row + count). */
+/* Reads rows [row, row + count), and converts their items. */
 static dt_status array_read_rows(const struct array *array, uint64_t row, size_t count,
                                  enum items as, unsigned char *out)
 {

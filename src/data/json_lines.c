@@ -1,5 +1,5 @@
-/* JSON lines: an object a line, whose members are the columns that the first line names. A member
- * that a line lacks is a missing value, and so is null. */
+/* JSON lines: one object per line. The members of the first line's object name the columns. A
+ * member that is null, or that a line lacks, is a missing value. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -13,8 +13,8 @@
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Reads the next value as a cell of the record. A text with escapes is decoded in place; it never
- * grows. */
+/* Reads the next value as a cell of the record. A text with escapes is decoded in place, which
+ * never makes it longer. */
 static dt_status cell_read(struct dt__json *json, struct dt__cell *out)
 {
     static char none[] = "";
@@ -28,8 +28,8 @@ static dt_status cell_read(struct dt__json *json, struct dt__cell *out)
     return DT_OK;
 }
 
-/* Reads the members of an object into cells by their columns. A cell without text is a member that
- * is not there. */
+/* Reads the members of an object into the cells of their columns. The text of a cell stays NULL if
+ * its member is missing. */
 static dt_status cells_read(const struct dt__parser *parser, struct dt__json *json)
 {
     const struct dt__header *header = parser->header;
@@ -51,8 +51,8 @@ static dt_status cells_read(const struct dt__parser *parser, struct dt__json *js
     return DT_OK;
 }
 
-/* Reads a record into cells; a member that is not there is an empty cell. A record that is not JSON
- * is reported first. */
+/* Reads a record into cells; a missing member gives an empty cell. A record that is not JSON is
+ * reported as such, before any other error. */
 static dt_status record_read(const struct dt__parser *parser, char *record, size_t length)
 {
     struct dt__json json, whole;
@@ -102,7 +102,7 @@ static const struct dt__grammar json_grammar = {.is_empty = json_is_empty,
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Reads the names of the first object, which are the columns, whatever they look like. */
+/* Reads the names of the columns from the first object. Any text may be a name. */
 static dt_status names_read(struct dt__header *header, struct dt__survey *survey,
                             const char *record, size_t length, struct dt_text *scratch)
 {
@@ -162,8 +162,8 @@ static dt_status json_open(const struct dt_source *source, const struct dt__file
     return dt__typed_reader_open(source, file, &json_grammar, out);
 }
 
-/* Returns true if the name says so, or if the first line is an object. CSV reports itself that such
- * a file is not CSV. */
+/* Returns true if the name says JSON lines, or if the first line is an object. A file named .csv is
+ * left to CSV, which reports that it is JSON. */
 static bool json_is(const char *suffix, const unsigned char *head, size_t length)
 {
     const unsigned char *end = memchr(head, '\n', length);

@@ -1,4 +1,4 @@
-/* Rows of JSON, by position and by name, in the order in which a reader meets their values. */
+/* Rows of JSON, by position or by name. Values are read in the order in which they occur. */
 #include "data/json_rows.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__column
                              bool exact)
 {
     *rows = (struct dt__json_rows){.columns = columns, .exact = exact};
-    /* fewer names than columns: there are none, or two columns share one */
+    /* without distinct names, objects cannot name columns */
     if (!columns->count || columns->names.count < columns->count) return DT_OK;
     return dt__alloc(columns->count, 1, "columns", &rows->seen);
 }
@@ -22,8 +22,9 @@ void dt__json_rows_free(struct dt__json_rows *rows)
     dt__text_free(&rows->scratch);
 }
 
-/* Returns the text that a category uses for a number of JSON: the number as written; its shortest
- * form, 0.1 for 1e-1; or with the digits that JavaScript leaves out, 1.0 for 1. */
+/* Returns the text for a number of JSON in a category's column: the number as written, if the
+ * dictionary has that; else its shortest form, 0.1 for 1e-1; else, for a whole number, the form
+ * 1.0, of which JavaScript writes only 1. */
 static struct dt__cell number_text(const struct dt__column *column, struct dt__cell word,
                                    char real[DT_REAL_TEXT])
 {
@@ -42,7 +43,7 @@ static struct dt__cell number_text(const struct dt__column *column, struct dt__c
     return text;
 }
 
-/* Reads the last token into a column. null is a missing value. */
+/* Reads the current token as a value of a column. null is a missing value. */
 static dt_status value_read(const struct dt__json_rows *rows, const struct dt__json *json,
                             char token, size_t column, uint32_t *word)
 {
@@ -76,8 +77,8 @@ static dt_status value_read(const struct dt__json_rows *rows, const struct dt__j
     return DT_OK;
 }
 
-/* Reports a wrong number of values first: in such a list, a value that does not suit its column has
- * only slid there. */
+/* A wrong number of values is reported before any wrong value, because the value may only be in the
+ * wrong place. */
 dt_status dt__json_values(const struct dt__json_rows *rows, struct dt__json *json, char token,
                           size_t column, size_t count, uint32_t *words)
 {

@@ -1,5 +1,5 @@
-/* All rows of a source in memory that several processes read: x, y, weights and ranks of all raw
- * rows, in contiguous arrays. One process fills the memory, all attach to it. Not collective. */
+/* Lent rows: x, y, weights and z of all raw rows of a source, in contiguous arrays that several
+ * processes read. One process fills the memory, and all attach to it. Not collective. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -9,7 +9,8 @@
 
 enum { ROWS_AT_ONCE = 4096, LINE = 64 };
 
-/* Sets the places of the arrays; with memory NULL, only computes their bytes. */
+/* Sets the addresses of the arrays in `memory`, and returns their size in bytes. memory NULL: only
+ * computes the size. */
 static size_t block_place(const struct dt_source *source, unsigned char *memory,
                           struct dt__block *out)
 {
@@ -54,7 +55,7 @@ static void block_copy(const struct dt_source *source, const struct dt__block *f
 
 dt_status dt__lent_rows_fill(const struct dt_source *source, void *memory)
 {
-    struct dt_source all = *source; /* members are only read */
+    struct dt_source all = *source; /* its arrays are only read */
     struct dt__block to, from = {0};
     struct dt__cursor *cursor = NULL;
     dt_status status;

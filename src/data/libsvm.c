@@ -1,5 +1,5 @@
-/* LIBSVM files: "label index:value ...", indices from 1, rising; features that are left out are 0.
- * Source: C.-C. Chang and C.-J. Lin, LIBSVM, README, "svm-train usage". */
+/* LIBSVM files: "label index:value ...", with ascending indices from 1; features without an entry
+ * are 0. Source: C.-C. Chang and C.-J. Lin, LIBSVM, README, "svm-train usage". */
 #include "data/libsvm.h"
 
 #include <inttypes.h>
@@ -11,14 +11,14 @@
 #include "text/input.h"
 #include "text/libsvm_record.h"
 
-/* PLAUSIBLE: features that data of any size may have. UNPACKED: bytes that one packed byte may
- * hold. */
+/* PLAUSIBLE: a number of features that data of any size may have. UNPACKED: upper bound of the
+ * bytes that one packed byte gives. */
 enum { PLAUSIBLE = 1 << 16, UNPACKED = 1000 };
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Rejects an index that would make a model of gigabytes out of a few bytes, unless data.features or
- * a model gives the number of features. */
+/* Rejects an index that would make a model of gigabytes out of a few bytes. A number of features
+ * from data.features or from a model allows any index. */
 static dt_status index_check(const struct dt__parser *parser, uint64_t index)
 {
     if (parser->features || index <= PLAUSIBLE) return DT_OK;
@@ -83,7 +83,7 @@ static dt_status libsvm_row(const struct dt__columns *columns, const uint32_t *w
     return DT_OK;
 }
 
-/* Returns true for a line of blanks or a lone comment. */
+/* Returns true for a line that has only blanks or a comment. */
 static bool libsvm_is_empty(char *record, size_t length)
 {
     struct dt__cell field;
@@ -95,8 +95,9 @@ const struct dt__grammar dt__libsvm_grammar = {
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Surveys a file. The widest row of all LIBSVM files decides the number of features, unless the
- * model, data.features or a file of another format does. */
+/* Surveys a file. The number of features is that of the model, or data.features; else the greatest
+ * index in any LIBSVM file, which must not exceed the features of an earlier file of another
+ * format. */
 static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines *const lines = &survey->lines;
@@ -126,7 +127,7 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     return DT_OK;
 }
 
-/* Returns true if the name says so, or if a line can be nothing else. */
+/* Returns true if the name says LIBSVM, or if the first decisive line can be nothing else. */
 static bool libsvm_is(const char *suffix, const unsigned char *head, size_t length)
 {
     const size_t mark = length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;

@@ -31,19 +31,19 @@ static dt_status time_add(struct dt__row_keys *keys, double value)
     return DT_OK;
 }
 
-/* Adds a time, which is a number or a date; a date is added as its word. */
+/* Adds a time, which is a number or a date; a date is added in packed form. */
 static dt_status time_parse(struct dt__row_keys *keys, const char *text, size_t length)
 {
     double value;
-    uint32_t word;
+    uint32_t packed;
     const bool number = dt__number_parse(text, length, &value) == DT__NUMBER_GOOD;
     if (!keys->kind) keys->kind = number ? DT__TIMES_NUMBERS : DT__TIMES_DATES;
     if (number != (keys->kind == DT__TIMES_NUMBERS))
         return dt_fail(DT_EFORMAT, "data.time: '%.*s' is %s number, unlike the times before it",
                        dt__shown(length), text, number ? "a" : "no");
     if (number) return time_add(keys, value);
-    const dt_status status = dt__dates_read(&keys->dates, true, text, length, &word);
-    return status ? dt_fail_prefix(status, "data.time: ") : time_add(keys, word);
+    const dt_status status = dt__dates_read(&keys->dates, true, text, length, &packed);
+    return status ? dt_fail_prefix(status, "data.time: ") : time_add(keys, packed);
 }
 
 dt_status dt__row_keys_add(struct dt__row_keys *keys, bool times, const char *text, size_t length)

@@ -11,7 +11,7 @@ struct dt__row_keys {
     struct dt__dates dates;                                           /* the format of dates */
     struct dt__dict groups; /* the groups' texts, or numbers as the 8 bytes of a double */
     uint32_t *group;        /* (ngroups) number of each row's group */
-    double *time;           /* (ntimes) seconds; dates are words until dt__row_keys_finish */
+    double *time;           /* (ntimes) seconds; dates are packed until dt__row_keys_finish */
     size_t ngroups, group_capacity, ntimes, time_capacity;
 };
 void dt__row_keys_free(struct dt__row_keys *keys);

@@ -398,7 +398,7 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
 dt_status dt__source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length)
 {
     struct archive archive = {0};
-    struct dt_source copy = *source; /* members are only read */
+    struct dt_source copy = *source; /* its arrays are only read */
     dt_status status = archive_source(&archive, &copy);
     if (status) {
         dt__text_free(&archive.out);
@@ -449,7 +449,7 @@ dt_status dt__source_side(const struct dt_source *train, enum dt__side side, str
 dt_status dt__source_fold(const struct dt_source *source, int fold, enum dt__side side,
                           struct dt_source **out)
 {
-    struct dt_source lent = *source; /* members are only read */
+    struct dt_source lent = *source; /* its arrays are only read */
     lent.split = source->fold[fold];
     lent.fold = NULL;
     lent.folds = 0;

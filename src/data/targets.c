@@ -1,18 +1,18 @@
-/* The targets of the training rows, without their inputs: a pass over the rows, or over blocks of
- * them, in order. The result depends on data and configuration alone. */
+/* Reads the targets of a source's rows, without their inputs: in order, all rows or blocks of them.
+ * The result depends only on data and configuration. */
 #include <string.h>
 
 #include "data/batch.h"
 #include "data/cursor.h"
 
 enum { BLOCK_ROWS = 256 };
-/* The most rows, targets and dense inputs to read: a mean over a million rows has three digits. The
- * limits are the same in any format, and so are the bits of the result. */
+/* Upper bounds of the rows, targets and dense inputs to read; the mean over a million rows has
+ * three digits. They do not depend on the format, and so neither does the result. */
 static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_INPUTS = 1 << 26;
 
 struct sample {
     const struct dt_source *source;
-    size_t rows, width; /* bytes of y */
+    size_t rows, width; /* width: bytes of a row's y */
     unsigned char *y;
     float *weight;
 };
@@ -28,7 +28,8 @@ static dt_status sample_add_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-/* Returns the distance from one block to the next that keeps the reading within the limits. */
+/* Returns the distance from the start of one block to the next that keeps the reading within the
+ * bounds. */
 static uint64_t sample_stride(const struct dt_source *source)
 {
     const uint64_t targets = source->layout.targets ? (uint64_t)source->layout.targets : 1;
