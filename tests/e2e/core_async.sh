@@ -12,9 +12,8 @@ run() {
     np=$1 dir=$2
     shift 2
     job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" data.eval_fraction=0.1 \
-        model.hidden=24 \
-        train.mode=async train.batch=60 train.epochs=10 train.lr=0.05 train.momentum=0.5 \
-        run.log_steps=50 "$@" 2>"$tmp/err"
+        model.hidden=24 train.mode=async train.batch=60 train.epochs=10 train.lr=0.05 \
+        train.momentum=0.5 run.log_steps=50 "$@" 2>"$tmp/err"
 }
 good() { run "$@" || fail_with "$tmp/err" "exit $?: $*"; }
 # accounts DIR STEPS: every gradient was sent, applied and counted once.

@@ -11,10 +11,9 @@ awk 'BEGIN {srand(3); split("red green blue", colour, " "); print "id,a,b,colour
         printf "%d,%.4f,%s,%s,%s\n", i, a, rand() < 0.1 ? "" : sprintf("%.4f", b), colour[c], kind
     }}' >"$tmp/rows.csv"
 job 2 data.train="$tmp/rows.csv" data.ignore=id data.missing=mean data.normalize=standard \
-    data.scale=0.5 \
-    data.eval_fraction=0.3 run.dir="$tmp/run" model.hidden=12 model.activation=leaky_relu \
-    train.optimizer=adam train.lr=0.02 train.epochs=20 run.log_steps=20 2>"$tmp/err" ||
-    fail_with "$tmp/err" 'training'
+    data.scale=0.5 data.eval_fraction=0.3 run.dir="$tmp/run" model.hidden=12 \
+    model.activation=leaky_relu train.optimizer=adam train.lr=0.02 train.epochs=20 \
+    run.log_steps=20 2>"$tmp/err" || fail_with "$tmp/err" 'training'
 check_ge accuracy "$(record "$tmp/run" eval accuracy)" 0.8
 predict() { "$dtrain" predict "$tmp/run" "$@" 2>"$tmp/err"; }
 
@@ -72,8 +71,8 @@ grep -qF 'caf\\xE9' "$tmp/page.html" || fail 'a name that is not UTF-8 is left o
 awk 'BEGIN {srand(1); print "a,b,y,z"; for (i = 0; i < 200; i++) {
     a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b "," a - b}}' >"$tmp/sum.csv"
 job 1 data.train="$tmp/sum.csv" data.label=y,z run.dir="$tmp/sum" model.task=regress \
-    model.kind=linear \
-    train.epochs=20 train.lr=0.1 2>"$tmp/err" || fail_with "$tmp/err" 'a regression'
+    model.kind=linear train.epochs=20 train.lr=0.1 2>"$tmp/err" ||
+    fail_with "$tmp/err" 'a regression'
 "$dtrain" predict "$tmp/sum" data.eval="$tmp/sum.csv" predict.target=yes 2>"$tmp/err" | sed -n 3p |
     sed 's/.*"target": *\[\([^]]*\)\].*/\1/' >"$tmp/out"
 sed -n 4p "$tmp/sum.csv" | cut -d, -f3- | paste -d, "$tmp/out" - |

@@ -5,9 +5,9 @@
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/serve.sh"
+. "$root/tests/e2e/corners.sh"
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
-awk 'BEGIN {srand(1); print "a,b,y"; for (i = 0; i < 200; i++) {
-    a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b}}' >"$tmp/sum.csv"
+make_plane "$tmp/sum.csv"
 train() {
     job 1 data.train="$tmp/sum.csv" run.dir="$tmp/run" model.task=regress model.kind=linear \
         train.lr=0.1 "$@" 2>"$tmp/err" || fail_with "$tmp/err" 'training'

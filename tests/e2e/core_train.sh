@@ -14,9 +14,9 @@ run() {
     np=$1 dir=$2
     shift 2
     job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" data.eval_fraction=0.3 \
-        model.hidden=12 \
-        model.dropout=0.2 train.optimizer=adam train.lr=0.01 train.batch=70 train.epochs=5 \
-        run.replicas=3 run.log_steps=40 run.checkpoint_steps=25 run.keep=0 "$@" 2>"$tmp/err"
+        model.hidden=12 model.dropout=0.2 train.optimizer=adam train.lr=0.01 train.batch=70 \
+        train.epochs=5 run.replicas=3 run.log_steps=40 run.checkpoint_steps=25 run.keep=0 "$@" \
+        2>"$tmp/err"
 }
 good() { run "$@" || fail_with "$tmp/err" "exit $?: $*"; }
 # losses DIR FROM: steps and losses of the train records after a step.

@@ -91,6 +91,10 @@ compare() {
         {exit !(op == ">=" ? $1 + 0 >= $2 + 0 : $1 + 0 <= $2 + 0)}'
 }
 
+# now: a time in nanoseconds. millis_since NOW: milliseconds since then.
+now() { date +%s%N; }
+millis_since() { echo $((($(now) - $1) / 1000000)); }
+
 # records RUN_DIR KIND KEY: the values of a key in the records of a kind, one a line.
 records() {
     sed -n "/\"kind\": *\"$2\"/s/.*\"$3\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$1/metrics.jsonl"

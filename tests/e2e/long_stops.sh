@@ -43,8 +43,8 @@ random() { echo $(($(od -An -N4 -tu4 /dev/urandom) % $1)); }
 # theirs. (While the program is loaded, before main, nothing can hold a signal off.)
 ranks() {
     for id in $job $(cat "/proc/$job/task/$job/children" 2>/dev/null); do
-        status=/proc/$id/status
-        case $(sed -n 's/^Name:[^a-z]*\(.*\)/\1/p; s/^SigBlk:[^0-9a-f]*//p' "$status" 2>/dev/null |
+        signals=/proc/$id/status
+        case $(sed -n 's/^Name:[^a-z]*\(.*\)/\1/p; s/^SigBlk:[^0-9a-f]*//p' "$signals" 2>/dev/null |
             paste -sd' ') in
         'dtrain '*[2367abef]??) echo "$id" ;;
         esac

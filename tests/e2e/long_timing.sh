@@ -6,20 +6,13 @@
 # of their own, a bank alone on its host, ranks that go to hosts in turn; async loses no gradient.
 # seconds: 300
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
 library=$tmp/delay.so
 need "${MPICC:-mpicc}"
 ${MPICC:-mpicc} -O1 -fno-builtin -shared -fPIC -o "$library" tests/e2e/delay.c -ldl ||
     fail 'delay.c'
 "$recipes/exp-data.sh" "$tmp/data"
-awk 'BEGIN {
-    split("red,green,blue", color, ",")
-    print "shop,weight,color,price"
-    for (srand(4); n++ < 700;) {
-        shop = int(rand() * rand() * 300); c = 1 + int(rand() * 3); w = rand()
-        price = (shop % 7) * 0.3 + w * (c == 2) + 0.1 * rand()
-        printf "shop %d,%.3f,%s,%.4f\n", shop, w, color[c], price
-    }
-}' >"$tmp/table.csv"
+make_shops "$tmp/table.csv" 700 300
 curve="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv data.label=y model.hidden=60,30"
 table="data.train=$tmp/table.csv data.label=price data.eval_fraction=0.1 model.hidden=16
     model.embedding=4 model.wide=yes data.hash_bits=8"

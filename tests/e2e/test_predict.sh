@@ -5,6 +5,7 @@
 # on, and does not keep answers back while input pauses.
 # seconds: 180
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
 /usr/bin/python3 -c 'import h5py, numpy' 2>/dev/null && numpy=yes || numpy=no
 train() {
     run=$tmp/$1 recipe=$recipes/$2
@@ -158,15 +159,7 @@ agree curve "$tmp/data/test.csv"
 head -n 1 "$tmp/out" | grep -qx '{"value":[-0-9.e]*}' || fail 'a value'
 
 # Rows whose value is beyond all floats: an error each, in their places.
-awk 'BEGIN {
-    srand(1)
-    print "a,b,y"
-    for (i = 0; i < 200; i++) {
-        a = rand()
-        b = rand()
-        print a "," b "," 3 * a + 2 * b
-    }
-}' >"$tmp/linear.csv"
+make_plane "$tmp/linear.csv"
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear \
     train.epochs=20 train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 printf '[1,2]\n[3e38,3e38]\n{"instances":[[1,1],[3e38,3e38]]}\n{"instances":[]}\n' >"$tmp/rows"

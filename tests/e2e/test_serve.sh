@@ -4,6 +4,7 @@
 # clients; a stop is clean.
 # waits
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
 . tests/e2e/serve.sh
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'
 serve_test 600 3 120
@@ -114,15 +115,7 @@ settle check_answer ||
 ! grep '^wrong' "$tmp/said" || fail 'clients of a server that stops'
 wait $server || fail 'a stop'
 # A regression, of a file that another one takes the place of. A value beyond all floats is no null.
-awk 'BEGIN {
-    srand(1)
-    print "a,b,y"
-    for (i = 0; i < 200; i++) {
-        a = rand()
-        b = rand()
-        print a "," b "," 3 * a + 2 * b
-    }
-}' >"$tmp/linear.csv"
+make_plane "$tmp/linear.csv"
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear \
     train.epochs=20 train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"

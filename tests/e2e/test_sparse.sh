@@ -6,18 +6,9 @@
 # with rules that touch the rows of a batch alone and with those that update all, with clipping, and
 # over a batch that goes through the network in slices; and in async with one worker.
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
 rows=$tmp/rows.svm
-awk 'BEGIN {
-    for (srand(3); n < 4700; n++) {
-        class = int(rand() * 5)
-        line = class
-        for (i = f = 0; i < 8; i++) {
-            f += 1 + int(rand() * rand() * 700) # the first features are the frequent ones
-            line = line " " f ":" int(100 * rand() + 30 * (f % 5 == class)) / 100
-        }
-        print line
-    }
-}' >"$rows"
+make_sparse "$rows" 4700 700
 
 # run NP DIR OPTIONS...
 run() {

@@ -8,30 +8,13 @@
 # again with a rounded wire. Tables for which no host has memory.
 # seconds: 100
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 3
 rows=$tmp/rows.svm
-awk 'BEGIN {
-    for (srand(3); n < 6000; n++) {
-        class = int(rand() * 5)
-        line = class
-        for (i = f = 0; i < 8; i++) {
-            f += 1 + int(rand() * rand() * 2000) # the first features are the frequent ones
-            line = line " " f ":" int(100 * rand() + 30 * (f % 5 == class)) / 100
-        }
-        print line
-    }
-}' >"$rows"
+make_sparse "$rows" 6000 2000
 table=$tmp/table.csv
-awk 'BEGIN {
-    split("red,green,blue", color, ",")
-    print "shop,weight,color,price"
-    for (srand(4); n++ < 2000;) {
-        shop = int(rand() * rand() * 900); c = 1 + int(rand() * 3); w = rand()
-        price = (shop % 7) * 0.3 + w * (c == 2) + 0.1 * rand()
-        printf "shop %d,%.3f,%s,%.4f\n", shop, w, color[c], price
-    }
-}' >"$table"
+make_shops "$table" 2000 900
 svm="data.train=$rows data.eval_fraction=0.1 eval.steps=-1 run.replicas=5 model.kind=linear
     train.batch=61 train.epochs=1 export.best=no export.latest=no"
 wide="data.train=$table data.label=price data.eval_fraction=0.1 eval.steps=-1 run.replicas=5
