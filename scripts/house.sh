@@ -11,6 +11,7 @@
 #       frames between two functions in a run of CMD, both counted (gdb; for figures that compare,
 #       build with CFLAGS='-O1 -g -fno-inline')
 export LC_ALL=C
+scripts=$(cd "$(dirname "$0")" && pwd)
 
 # A feature is a list of identifiers. A rename changes the list, not the count.
 COMM_FEATURES='nodes|dealt|is_apart|wire|errors|norm|is_one_cut|sums'
@@ -81,44 +82,7 @@ structs() {
 
 # circles DIR: files below DIR that need each other, by the dt_ functions that they define and call.
 circles() {
-    code $(find "$1" -name '*.c' | sort) | awk '{
-        split($0, place, ":")
-        line = substr($0, length(place[1]) + length(place[2]) + 3)
-        file = place[1]
-        if (line ~ /^[a-z].*[a-z_0-9]\(/ && line !~ /;$/ && line !~ /^static/) {
-            head = line
-            sub(/\(.*/, "", head)
-            n = split(head, word, /[ *]+/)
-            if (word[n] ~ /^dt_/) {
-                home[word[n]] = file
-                next
-            }
-        }
-        text[file] = text[file] " " line
-    }
-    END {
-        for (file in text) {
-            rest = text[file]
-            while (match(rest, /dt_[a-z_0-9]+/)) {
-                name = substr(rest, RSTART, RLENGTH)
-                rest = substr(rest, RSTART + RLENGTH)
-                if (name in home && home[name] != file) needs[file, home[name]] = 1
-            }
-        }
-        for (a in text) reach[a, a] = 0
-        for (pair in needs) reach[pair] = 1
-        for (k in text)
-            for (a in text)
-                if (reach[a, k])
-                    for (b in text) if (reach[k, b]) reach[a, b] = 1
-        for (a in text) if (reach[a, a]) {
-            line = ""
-            for (b in text) if (b >= a && reach[a, b] && reach[b, a]) line = line " " b
-            least = 1
-            for (b in text) if (b < a && reach[a, b] && reach[b, a]) least = 0
-            if (least) print line
-        }
-    }'
+    code $(find "$1" -name '*.c' | sort) | awk -f "$scripts/circles.awk"
 }
 
 # writers STRUCT MEMBER_FILE ROOM: files of a room that assign to members of a struct (by name).

@@ -53,47 +53,9 @@ kind=$(awk -v t="$tables" -v points=$((height * width)) \
 pictures=0
 [ $((width * height)) -le 1 ] || [ ! -f "$tables/shown" ] || pictures=$(wc -l <"$tables/shown")
 
-# pick FILE.N of the N-th shown row: its numbers under a key, as lines of points: the value, or red
-# green blue.
-pick() {
-    predict predict.features=yes |
-        awk -v t="$tables" -v h="$height" -v w="$width" -v c="$channels" '
-        function picture(key, channels, file,    v, n, i, x, y, k, low, high, sum) {
-            if (!match($0, "\"" key "\":\\[[^]]*")) return
-            n = split(substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4), v, ",")
-            low = high = v[1] + 0
-            for (i = 1; i <= n; i++) {
-                if (v[i] + 0 < low) low = v[i] + 0
-                if (v[i] + 0 > high) high = v[i] + 0
-            }
-            stretch = high > low ? 255 / (high - low) : 0
-            for (y = 0; y < h; y++) for (x = 0; x < w; x++) {
-                i = (y * w + x) * channels
-                printf "%d %d", x, y >file
-                if (channels == 3) {
-                    for (k = 1; k <= 3; k++) printf " %d", stretch * (v[i + k] - low) >file
-                } else {
-                    sum = 0
-                    for (k = 1; k <= channels; k++) sum += v[i + k]
-                    printf " %.6g", sum / channels >file
-                }
-                print "" >file
-            }
-            close(file)
-        }
-        BEGIN {
-            while ((getline line <(t "/shown")) > 0) {
-                split(line, f, " ")
-                place[f[3]] = ++n_shown
-            }
-        }
-        NR in place {
-            picture("features", c, t "/row." place[NR])
-            picture("target", 1, t "/target." place[NR])
-            picture("values", 1, t "/values." place[NR])
-        }'
-}
-[ "$pictures" -eq 0 ] || pick
+[ "$pictures" -eq 0 ] || predict predict.features=yes |
+    awk -v t="$tables" -v h="$height" -v w="$width" -v c="$channels" \
+        -f "$(dirname "$0")/plot_rows.awk"
 
 # Sizes in pixels: a cell of the grid, the right part for the heat map or the points.
 side=128 grid_width=0 grid_height=0

@@ -14,7 +14,7 @@ run() {
     shift
     hosts_job 4 "$dtrain" run.dir="$dir" $keys "model.layers=$layers" "$@" >"$tmp/out" 2>&1
 }
-good() { run "$@" || { cat "$tmp/out"; fail "exit $?: $*"; }; }
+good() { run "$@" || fail_with "$tmp/out" "exit $?: $*"; }
 accounts() {
     check_eq "$1: steps" "$(record "$tmp/$1" final step)" "$2"
     check_eq "$1: sent" "$(record "$tmp/$1" final gradients_sent)" "$2"

@@ -9,7 +9,7 @@ run() {
     job 4 "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" run.replicas=2 \
         data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=100 train.epochs=50 "$@"
 }
-good() { run "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
+good() { run "$@" 2>"$tmp/err" || fail_with "$tmp/err" "$1"; }
 # last DIR STATUS: the run ended so, and its last checkpoint was evaluated, as `dtrain eval` has the
 # latest export. (The best one is another where a machine under load lets a run go on for long.)
 last() {

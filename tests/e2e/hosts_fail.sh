@@ -11,9 +11,9 @@ ends() {
     wait $!
     status=$?
     echo "exit $status: $(grep '^dtrain: error:' "$tmp/err")"
-    [ $status -ne 0 ] && [ $status -ne 75 ] || { cat "$tmp/err"; fail "exit $status"; }
+    [ $status -ne 0 ] && [ $status -ne 75 ] || fail_with "$tmp/err" "exit $status"
     by_itself $status
-    ! grep -q 'run.stall_secs' "$tmp/err" || { cat "$tmp/err"; fail 'only the watchdog ends it'; }
+    ! grep -q 'run.stall_secs' "$tmp/err" || fail_with "$tmp/err" 'only the watchdog ends it'
     [ -z "$1" ] || [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || fail 'error lines'
     grep -q "^dtrain: error:.*$1" "$tmp/err" || [ -z "$1" ] || fail "the error lacks '$1'"
     settle gone_here || fail 'a rank is left'
@@ -50,6 +50,6 @@ all_that_fails() {
         kill -KILL "$(pid "$tmp/$name" dtrain $rank)"
         ends ''
         grep -q "rank $rank" "$tmp/err" || untold $status "$tmp/err" ||
-            { cat "$tmp/err"; fail "rank $rank is not named"; }
+            fail_with "$tmp/err" "rank $rank is not named"
     done
 }

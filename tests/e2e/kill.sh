@@ -22,7 +22,7 @@ newest() { ls "$1/ckpt" | sed -n 's/^step-0*\([0-9][0-9]*\).h5$/\1/p' | sort -n 
 kill_once() {
     rm -f "$tmp/err"
     kill_job "$1" "$tmp/$1" 2>"$tmp/err" >"$tmp/out" &
-    settle grep -q 'ing at step' "$tmp/err" || { cat "$tmp/err"; fail "start $kills of $1"; }
+    settle grep -q 'ing at step' "$tmp/err" || fail_with "$tmp/err" "start $kills of $1"
     settle test -e "$tmp/$1/ckpt/latest.h5" || fail "no first checkpoint of $1"
     grep -q 'resuming at step' "$tmp/err" && resumes=$((resumes + 1))
     sleep "$(random 2).$(random 10)$(random 10)"
@@ -52,20 +52,19 @@ kill_often() {
     done
     last=$(($(newest "$tmp/$1") + 20))
     kill_job "$1" "$tmp/$1" train.max_steps=$last 2>"$tmp/err" ||
-        { cat "$tmp/err"; fail 'the last resume'; }
+        fail_with "$tmp/err" 'the last resume'
     check_eq 'resumes that went on from a checkpoint' $resumes $((kills - 1))
     check_ge 'five times the kills inside a save' $((in_save * 5)) "$2"
     check_eq 'step' "$(record "$tmp/$1" final step)" $last
-    echo \
-        "tally of $1: $kills kills, $in_save in a save, $torn left a torn file, $resumes resumes," \
-        "slowest end $slowest ms, $last steps"
+    echo "tally of $1: $kills kills, $in_save in a save, $torn left a torn file," \
+        "$resumes resumes, slowest end $slowest ms, $last steps"
 }
 
 # The undisturbed run has the same bits.
 kill_compare_sync() {
     kill_job sync "$tmp/whole" run.checkpoint_steps=0 \
         train.max_steps="$(record "$tmp/sync" final step)" 2>"$tmp/err" ||
-        { cat "$tmp/err"; fail 'the undisturbed run'; }
+        fail_with "$tmp/err" 'the undisturbed run'
     check_eq 'params_crc32c' "$(crc "$tmp/sync")" "$(crc "$tmp/whole")"
 }
 

@@ -168,8 +168,8 @@ expect_error() {
     errors=$(grep -c '^dtrain: error:' "$tmp/err")
     line=$(grep '^dtrain: error:' "$tmp/err")
     echo "exit $status: $line"
-    [ $status -eq "$code" ] || { cat "$tmp/err"; fail "exit $status, expected $code: $*"; }
-    [ "$errors" -eq 1 ] || { cat "$tmp/err"; fail "$errors error lines: $*"; }
+    [ $status -eq "$code" ] || fail_with "$tmp/err" "exit $status, expected $code: $*"
+    [ "$errors" -eq 1 ] || fail_with "$tmp/err" "$errors error lines: $*"
     case $line in *"$text"*) ;; *) fail "the error does not hold '$text': $*" ;; esac
     settle gone || fail "a process is left: $*"
 }

@@ -10,7 +10,7 @@ run() {
         data.eval="$tmp/data/test.csv" model.layers="$net" train.optimizer=adam train.lr=0.002 \
         train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" 2>"$tmp/err"
 }
-good() { run "$@" || { cat "$tmp/err"; fail "$*"; }; }
+good() { run "$@" || fail_with "$tmp/err" "$*"; }
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
 # stop NAME OPTION...: by USR1, in the second round; then to its end, which is that of np1.
 stop() {

@@ -13,9 +13,9 @@ train() {
     hosts_job "$ranks" "$dtrain" "$recipes/exp-curve.ini" "run.dir=$tmp/$name" $keys "$@" \
         2>"$tmp/$name.err"
 }
-good() { train "$@" || { cat "$tmp/$1.err"; fail "$1"; }; }
+good() { train "$@" || fail_with "$tmp/$1.err" "$1"; }
 one() {
     job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$1" $keys train.groups="$2" ${3:-} 2>"$tmp/err" ||
-        { cat "$tmp/err"; fail "$1"; }
+        fail_with "$tmp/err" "$1"
 }
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }

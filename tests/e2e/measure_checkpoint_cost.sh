@@ -15,7 +15,7 @@ run() {
         "$recipes/fashion-mnist.ini" run.dir="$dir" model.hidden=3700,3700 model.dropout=0 \
         train.optimizer=adam train.lr=0.0001 train.epochs=100 eval.steps=-1 run.log_steps=5 "$@" \
         2>"$tmp/err"
-    [ $? -eq 124 ] || { cat "$tmp/err"; fail 'the run'; }
+    [ $? -eq 124 ] || fail_with "$tmp/err" 'the run'
 }
 # rate DIR: samples a second by the clock, from the first to the last train record.
 rate() {

@@ -11,5 +11,5 @@ train() {
     name=$1 ranks=$2
     shift 2
     job "$ranks" $keys "run.dir=$tmp/$name" "model.layers=$layers" "$@" 2>"$tmp/$name.err" ||
-        { cat "$tmp/$name.err"; fail "$name ends with $?"; }
+        fail_with "$tmp/$name.err" "$name ends with $?"
 }

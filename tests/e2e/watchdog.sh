@@ -22,20 +22,20 @@ watched() {
 begin() {
     watched "$@" 2>"$tmp/err" >"$tmp/out" &
     settle grep -q '"kind":"train"' "$tmp/$2/metrics.jsonl" ||
-        { cat "$tmp/err"; fail "$2 does not start"; }
+        fail_with "$tmp/err" "$2 does not start"
 }
 
 # stalls NAME RANK HOST PHASE: stops a rank of the job in the background ($!), whose stderr is
 # $tmp/err: the job ends by itself, and one error line names the rank and what it did.
 stalls() {
     victim=$(pid "$tmp/$1" dtrain "$2")
-    [ -n "$victim" ] || { cat "$tmp/err"; fail "rank $2 is not there"; }
+    [ -n "$victim" ] || fail_with "$tmp/err" "rank $2 is not there"
     kill -STOP "$victim"
     wait $!
     status=$?
     line=$(grep '^dtrain: error:' "$tmp/err")
     echo "$1: exit $status: $line"
-    [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
+    [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || fail_with "$tmp/err" 'error lines'
     case $line in
     *"run.stall_secs"*"rank $2 on $3 ("*${4:-[a-z]}*) ;;
     *) fail "expected rank $2 on $3 ($4)" ;;
@@ -54,8 +54,8 @@ long_work() {
     survey=$!
     watched "$1" slow-$1 run.stall_secs=60 train.max_steps=1 test.slow_rank=1 \
         test.slow_secs=$((9 * ($1 - 1))) 2>"$tmp/err" ||
-        { cat "$tmp/err"; fail 'a slow evaluation'; }
-    wait $survey || { cat "$tmp/survey.err"; fail 'a long survey'; }
+        fail_with "$tmp/err" 'a slow evaluation'
+    wait $survey || fail_with "$tmp/survey.err" 'a long survey'
 }
 
 # gone NAME RANK HOST: kills a rank of the job in the background ($!): one error line names it, or
@@ -67,7 +67,7 @@ gone() {
     line=$(grep '^dtrain: error:' "$tmp/err")
     if ! untold $status "$tmp/err"; then
         [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] ||
-            { cat "$tmp/err"; fail 'error lines'; }
+            fail_with "$tmp/err" 'error lines'
         case $line in *"rank $2 on $3 ("*"is gone"*) ;; *) fail "$line" ;; esac
     fi
     [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status"
