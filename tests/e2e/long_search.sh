@@ -9,7 +9,8 @@ awk 'BEGIN { srand(5); print "a,b,y"; for (i = 0; i < 200; i++) {
     a = rand(); b = rand(); print a "," b "," (a * b + rand() > 0.7 ? "yes" : "no") } }' >rows.csv
 mpirun --timeout "$limit" --oversubscribe -np 3 "$dtrain" search data.train=rows.csv \
     run.dir="$tmp/s" search.trials=1000 train.epochs=3 train.optimizer=sgd \
-    'search.space=train.lr=0.01|0.1|0.2|1e9; model.hidden=8|16|16|16|32|64|8,8|160000,160000' 2>err &
+    'search.space=train.lr=0.01|0.1|0.2|1e9; model.hidden=8|16|16|16|32|64|8,8|160000,160000' \
+    2>err &
 job=$!
 begun() { [ "$(grep -c '"trial"' s/search.jsonl)" -ge "$1" ]; }
 # use: most files, connections, and KiB of memory of any process, in ten looks
