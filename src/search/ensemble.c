@@ -12,6 +12,7 @@
 #include "search/search.h"
 #include "state/directory.h"
 #include "train/certify.h"
+#include "train/train.h"
 
 /* ---- scores --------------------------------------------------------------------------------- */
 
@@ -151,29 +152,25 @@ dt_status dt__model_score(const struct dt__search *search, const struct dt__scor
     const uint64_t count = dt__source_rows(rows);
     struct dt_predictor *predictor = NULL;
     struct dt_source *own = NULL;
-    struct dt_table *table = NULL;
-    struct dt_batch batch;
-    float *logits = NULL;
+    struct dt_measure *measure = NULL;
     double sum = 0;
     dt_status status;
-    DT_GUARD(dt_predictor_open(path, &predictor));
+    DT_GUARD(dt__predictor_load(path, &predictor));
     DT_GUARD(rows_of_model(rows, &predictor->file.schema, &own));
-    const size_t nout = (size_t)predictor->file.desc.nout;
-    DT_GUARD(dt__alloc(DT_EVAL_CHUNK, nout * sizeof *logits, "outputs", &logits));
-    DT_GUARD(dt__table_create(search->config, own, 0, count, &table));
-    for (uint64_t at = 0; at < count; at += DT_EVAL_CHUNK) {
-        const int part = count - at < DT_EVAL_CHUNK ? (int)(count - at) : DT_EVAL_CHUNK;
-        DT_GUARD(dt__table_read(table, at, part, &batch));
-        DT_GUARD(dt__network_forward(predictor->network, predictor->file.params, &batch, logits));
+    const uint64_t chunks = (count + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
+    DT_GUARD(dt__measure_create(search->config, own, predictor->model, 0, chunks, &measure));
+    for (uint64_t c = 0; c < chunks; c++) {
+        const float *logits;
+        struct dt_batch batch;
+        DT_GUARD(dt__measure_outputs(measure, predictor->file.params, c, &batch, &logits));
         batch.weight = NULL;
         sum += dt__model_loss(predictor->model, &batch, logits);
     }
     *out = dt__score_round(scorer->root ? sqrt(sum / (double)count) : sum / (double)count);
 done:
-    dt__table_destroy(table);
+    dt__measure_destroy(measure);
     dt__source_destroy(own);
     dt_predictor_close(predictor);
-    dt_free(logits);
     return status;
 }
 

@@ -10,23 +10,21 @@
 
 /* Computes outputs: (rows, nout). */
 static dt_status outputs_compute(const struct dt_config *config, const struct dt_source *source,
-                                 struct dt_predictor *predictor, float *outputs)
+                                 const struct dt_predictor *predictor, float *outputs)
 {
-    const uint64_t rows = dt__source_rows(source);
+    const uint64_t chunks = (dt__source_rows(source) + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
     const size_t nout = (size_t)predictor->file.desc.nout;
-    struct dt_table *table;
+    const struct dt_model *model = predictor->model;
+    struct dt_measure *measure;
     struct dt_batch batch;
-    DT_TRY(dt__table_create(config, source, 0, rows, &table));
+    const float *logits;
+    DT_TRY(dt__measure_create(config, source, model, 0, chunks, &measure));
     dt_status status = DT_OK;
-    for (uint64_t at = 0; at < rows && !status; at += DT_EVAL_CHUNK) {
-        const int count = rows - at < DT_EVAL_CHUNK ? (int)(rows - at) : DT_EVAL_CHUNK;
-        float *out = outputs + at * nout;
-        status = dt__table_read(table, at, count, &batch);
-        if (!status)
-            status = dt__network_forward(predictor->network, predictor->file.params, &batch, out);
-        if (!status) dt__model_to_mean(predictor->model, out, count, out);
+    for (uint64_t c = 0; c < chunks && !status; c++, outputs += DT_EVAL_CHUNK * nout) {
+        status = dt__measure_outputs(measure, predictor->file.params, c, &batch, &logits);
+        if (!status) dt__model_to_mean(model, logits, batch.rows, outputs);
     }
-    dt__table_destroy(table);
+    dt__measure_destroy(measure);
     return status;
 }
 
@@ -35,7 +33,7 @@ static dt_status outputs_make(const struct dt_config *config, const struct dt_so
 {
     struct dt_predictor *predictor;
     float *outputs = NULL;
-    DT_TRY(dt_predictor_open(config->run.dir, &predictor));
+    DT_TRY(dt__predictor_load(config->run.dir, &predictor));
     const size_t nout = (size_t)predictor->file.desc.nout;
     const size_t rows = (size_t)dt__source_rows(source);
     dt_status status = dt__alloc(rows, nout * sizeof *outputs, "outputs", &outputs);

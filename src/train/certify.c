@@ -10,30 +10,23 @@ dt_status dt__judged_read(const struct dt_config *config, struct dt_world *world
                           const struct dt_source *source, const struct dt_model *model,
                           const float *params, struct dt_judged *out)
 {
-    const uint64_t rows = dt__measure_rows(config, source);
-    struct dt_network *network = NULL;
-    struct dt_table *table = NULL;
-    float *logits = NULL;
+    const uint64_t chunks = dt__measure_chunks(config, source);
+    const size_t rows = (size_t)dt__measure_rows(config, source);
+    struct dt_measure *measure = NULL;
     dt_status status;
     *out = (struct dt_judged){0};
-    DT_GUARD(dt__table_create(config, source, 0, rows, &table));
-    DT_GUARD(dt__network_create(model, DT_EVAL_CHUNK, DT_PRECISION_F32, &network));
-    DT_GUARD(
-        dt__alloc((size_t)model->desc.nout, DT_EVAL_CHUNK * sizeof *logits, "logits", &logits));
-    DT_GUARD(dt__judged_alloc(model, (size_t)rows, config->eval.weighted, out));
-    for (uint64_t at = 0; at < rows; at += DT_EVAL_CHUNK) {
-        const int count = rows - at < DT_EVAL_CHUNK ? (int)(rows - at) : DT_EVAL_CHUNK;
+    DT_GUARD(dt__measure_create(config, source, model, 0, chunks, &measure));
+    DT_GUARD(dt__judged_alloc(model, rows, config->eval.weighted, out));
+    for (uint64_t c = 0; c < chunks; c++) {
+        const float *logits;
         struct dt_batch batch;
-        dt__world_heartbeat(world, "evaluation", at);
-        DT_GUARD(dt__table_read(table, at, count, &batch));
-        DT_GUARD(dt__network_forward(network, params, &batch, logits));
-        dt__judged_set(model, out, (size_t)at, &batch, logits);
+        dt__world_heartbeat(world, "evaluation", c);
+        DT_GUARD(dt__measure_outputs(measure, params, c, &batch, &logits));
+        dt__judged_set(model, out, (size_t)c * DT_EVAL_CHUNK, &batch, logits);
         DT_GUARD(dt__stop_check());
     }
 done:
-    dt__network_destroy(network);
-    dt__table_destroy(table);
-    dt_free(logits);
+    dt__measure_destroy(measure);
     if (status) dt__judged_free(out);
     return status;
 }

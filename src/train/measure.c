@@ -85,13 +85,21 @@ void dt__measure_inputs(struct dt_measure *measure, const struct dt_touched *inp
     dt__network_set_inputs(measure->network, inputs);
 }
 
+dt_status dt__measure_outputs(struct dt_measure *measure, const float *params, uint64_t chunk,
+                              struct dt_batch *out, const float **out_logits)
+{
+    DT_TRY(measure_read(measure, chunk, out));
+    *out_logits = measure->logits;
+    return dt__network_forward(measure->network, params, out, measure->logits);
+}
+
 dt_status dt__measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
                             double *sums, uint64_t *confusion)
 {
     struct dt_batch batch;
-    DT_TRY(measure_read(measure, chunk, &batch));
-    DT_TRY(dt__network_forward(measure->network, params, &batch, measure->logits));
-    dt__metrics_chunk(measure->model, measure->logits, &batch, sums, confusion);
+    const float *logits;
+    DT_TRY(dt__measure_outputs(measure, params, chunk, &batch, &logits));
+    dt__metrics_chunk(measure->model, logits, &batch, sums, confusion);
     return DT_OK;
 }
 
@@ -129,15 +137,14 @@ static dt_status chunk_keep(struct dt_measure *measure, const float *params, uin
     const struct dt_outputs *outputs = &measure->model->outputs;
     const size_t targets = (size_t)(outputs->count / outputs->each);
     struct dt_batch batch;
-    DT_TRY(measure_read(measure, chunk, &batch));
-    DT_TRY(dt__network_forward(measure->network, params, &batch, measure->logits));
+    const float *logits;
+    DT_TRY(dt__measure_outputs(measure, params, chunk, &batch, &logits));
     const size_t rows = (size_t)batch.rows;
     out->batch.rows = batch.rows;
     DT_TRY(floats_copy(batch.label, rows, sizeof *batch.label, &out->batch.label));
     DT_TRY(floats_copy(batch.target, rows * targets, sizeof *batch.target, &out->batch.target));
     DT_TRY(floats_copy(batch.weight, rows, sizeof *batch.weight, &out->batch.weight));
-    return floats_copy(measure->logits, rows * (size_t)outputs->count, sizeof *out->logits,
-                       &out->logits);
+    return floats_copy(logits, rows * (size_t)outputs->count, sizeof *out->logits, &out->logits);
 }
 
 static void chunks_free(struct saved_chunk *saved, uint64_t chunks)

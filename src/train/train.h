@@ -87,6 +87,10 @@ dt_status dt__measure_create(const struct dt_config *config, const struct dt_sou
                              struct dt_measure **out);
 void dt__measure_destroy(struct dt_measure *measure);
 
+/* Reads a chunk, and computes its outputs (rows, nout) under the weights params (P). Both are valid
+ * until the next call. DT_EIO, DT_EFORMAT: its rows cannot be read. */
+dt_status dt__measure_outputs(struct dt_measure *measure, const float *params, uint64_t chunk,
+                              struct dt_batch *out, const float **out_logits);
 /* Fills sums with those of one chunk under the weights params (P). confusion: as in
  * dt__metrics_chunk. DT_EIO, DT_EFORMAT: its rows cannot be read. */
 dt_status dt__measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
