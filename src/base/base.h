@@ -101,7 +101,7 @@ bool dt__is_backed(size_t bytes);
  * unnamed file in the directory of the file `beside`, and the kernel writes its pages there when
  * memory is short. If `beside` is NULL, or the disk is full (a warning says so), it is plain
  * memory. dt__free_backed frees it (NULL is allowed). */
-dt_status dt__alloc_backed(const char *beside, size_t count, size_t size, const char *what,
+dt_status dt__alloc_backed(const char *near_path, size_t count, size_t size, const char *what,
                            void *out_pointer);
 void dt__free_backed(void *pointer);
 /* Returns the memory in bytes that this process may use: the host's, or the limit of its control

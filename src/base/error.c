@@ -24,7 +24,7 @@ int dt_status_exit_code(dt_status status)
 /* ---- causes ---------------------------------------------------------------------------------- */
 
 static const char *const CAUSES[] = {
-#define CAUSE_WORD(name, word) word,
+#define CAUSE_WORD(name, text) text,
     DT__CAUSES(CAUSE_WORD)
 #undef CAUSE_WORD
 };
@@ -37,11 +37,11 @@ const char *dt__cause_prefix(enum dt__cause cause, char buffer[16])
 
 enum dt__cause dt__cause_read(const char *message)
 {
-    const char *behind = strncmp(message, "[rank ", 6) ? NULL : strstr(message, "] ");
-    const char *word = behind ? behind + 2 : message;
-    const size_t length = strcspn(word, ":");
-    for (int cause = 1; word[length] && cause < (int)(sizeof CAUSES / sizeof *CAUSES); cause++)
-        if (strlen(CAUSES[cause]) == length && !strncmp(word, CAUSES[cause], length))
+    const char *mark = strncmp(message, "[rank ", 6) ? NULL : strstr(message, "] ");
+    const char *text = mark ? mark + 2 : message;
+    const size_t length = strcspn(text, ":");
+    for (int cause = 1; text[length] && cause < (int)(sizeof CAUSES / sizeof *CAUSES); cause++)
+        if (strlen(CAUSES[cause]) == length && !strncmp(text, CAUSES[cause], length))
             return (enum dt__cause)cause;
     return DT__CAUSE_NONE;
 }

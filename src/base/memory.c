@@ -136,12 +136,12 @@ struct backing {
 };
 
 /* NULL: no file to be had. */
-static void *backing_map(const char *beside, size_t bytes)
+static void *backing_map(const char *near_path, size_t bytes)
 {
     void *memory = MAP_FAILED;
     char *path, *dir;
     int fd;
-    if (dt__strdup(beside, &path)) return NULL;
+    if (dt__strdup(near_path, &path)) return NULL;
     dir = dirname(path);
     if (dt__fd_temporary(dir, &fd) == DT_OK) {
         errno = posix_fallocate(fd, 0, (off_t)bytes); /* no SIGBUS later on */
@@ -161,15 +161,15 @@ bool dt__is_backed(size_t bytes)
     return bytes >= LARGE && (double)bytes >= dt__memory_limit() / PART;
 }
 
-dt_status dt__alloc_backed(const char *beside, size_t count, size_t size, const char *what,
+dt_status dt__alloc_backed(const char *near_path, size_t count, size_t size, const char *what,
                            void *out_pointer)
 {
     struct backing *backing = NULL;
     size_t bytes;
     if (!dt__size_mul(count, size, &bytes) || !dt__size_add(bytes, sizeof *backing, &bytes))
         bytes = SIZE_MAX;
-    if (beside && bytes < SIZE_MAX / 2 && dt__is_backed(bytes))
-        backing = backing_map(beside, bytes);
+    if (near_path && bytes < SIZE_MAX / 2 && dt__is_backed(bytes))
+        backing = backing_map(near_path, bytes);
     if (backing)
         backing->bytes = bytes;
     else

@@ -382,9 +382,9 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
     }
 }
 
-/* Runs mpirun until the job ends. slots: of its hosts, 0: unknown. *out_told: whether the job has
+/* Runs mpirun until the job ends. slots: of its hosts, 0: unknown. *out_reported: whether the job has
  * printed its error line. Returns job_status. */
-static dt_status run_job(struct launch *launch, int slots, bool *out_told)
+static dt_status run_job(struct launch *launch, int slots, bool *out_reported)
 {
     char ranks[16];
     int n = 0, np = launch->np, from;
@@ -422,7 +422,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
     const bool grows = launch->grow_secs > 0 && (!launch->np || !slots || slots < launch->np);
     const int code = attend(launch, pid, from, grows, &tail);
     close(from);
-    *out_told = tail.error[0];
+    *out_reported = tail.error[0];
     if (tail.few_slots && launch->starts == 1 && launch->hosts.answering == launch->hosts.count)
         return dt_fail(
             DT_EUSAGE,
@@ -430,7 +430,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_told)
             "file (--hostfile) says how many a host takes");
     if (tail.few_slots && !slots && launch->hosts.answering > launch->few) {
         launch->few = launch->hosts.answering;
-        return run_job(launch, slots, out_told);
+        return run_job(launch, slots, out_reported);
     }
     return job_status(launch, code, &tail);
 }
@@ -482,7 +482,7 @@ static bool is_asked(struct launch *launch, int milliseconds)
 }
 
 /* Starts a job on newly chosen hosts. Returns job_status. */
-static dt_status start_job(struct launch *launch, bool *out_told)
+static dt_status start_job(struct launch *launch, bool *out_reported)
 {
     struct cli_hosts *hosts = &launch->hosts;
     int slots = 0, come;
@@ -490,7 +490,7 @@ static dt_status start_job(struct launch *launch, bool *out_told)
     while (!status && hosts->from && !cli_hosts_answered(hosts, &come))
         if (is_asked(launch, 20)) return DT_STOPPED;
     if (!status && hosts->from) status = cli_hosts_choose(hosts, come, &slots);
-    if (!status) return run_job(launch, slots, out_told);
+    if (!status) return run_job(launch, slots, out_reported);
     const bool listed = launch->starts || hosts->count; /* otherwise there never was a list */
     return listed && status != DT_EUSAGE ? DT_ECOMM : status;
 }
@@ -501,9 +501,9 @@ static dt_status keep_alive(struct launch *launch)
     char reason[DT_ERROR_MAX];
     long long step = saved_step(launch);
     for (int failures = 0;;) {
-        bool told = false;
+        bool reported = false;
         if (is_asked(launch, 0)) return DT_STOPPED;
-        const dt_status status = start_job(launch, &told);
+        const dt_status status = start_job(launch, &reported);
         snprintf(reason, sizeof reason, "%s", dt_error_text());
         const long long now = saved_step(launch);
         launch->saved |= now != step;
@@ -517,7 +517,7 @@ static dt_status keep_alive(struct launch *launch)
         const bool gives_up = status != DT_ECOMM || failures > launch->restarts;
         if (status == DT_ECOMM)
             tell(launch, gives_up || launch->asked ? "end" : "restart", now, reason);
-        if (gives_up && !told) dt__error("launch: %s", reason);
+        if (gives_up && !reported) dt__error("launch: %s", reason);
         if (gives_up) return status;
         const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
         for (double until = dt__clock_secs() + wait; dt__clock_secs() < until;)

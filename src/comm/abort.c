@@ -14,7 +14,7 @@ void dt__world_die(int exit_code, enum dt__cause cause, const char *message)
         dt__log_progress(NULL);
         dt__cause_prefix(cause, word);
         fprintf(stderr, "dtrain: error: %s%s%s\n", place, word, message);
-        dt__error_told();
+        dt__error_mark_printed();
     }
     fflush(NULL);
     if (!tells) dt__error_await(TELL_SECS);

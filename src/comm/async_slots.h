@@ -214,7 +214,7 @@ struct dt__own_gradients {
     uint64_t ticket;
     int put[DT__SLOTS], fetch;      /* windows: in flight: puts of each, the ticket */
     int slot;                       /* of the last gradient, or of the pending one */
-    bool under_way;                 /* a gradient was begun, and is not sent */
+    bool pending;                   /* a gradient was begun, and is not sent */
     bool awaits;                    /* weights were requested, and are not read */
     uint64_t rung;                  /* windows: sent gradients whose doorbells were rung */
     const struct dt__weights *read; /* weights read last, in shared memory */

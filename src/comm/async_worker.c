@@ -3,7 +3,7 @@
 #include "comm/async_slots.h"
 
 /* Sets a control word of this worker at all owners, in windows. */
-static void worker_tell(struct dt_async *async, int word, uint64_t value)
+static void worker_post(struct dt_async *async, int word, uint64_t value)
 {
     for (int i = 0; i < async->slices; i++) {
         struct dt__onesided *remote = async->slice[i].remote;
@@ -17,7 +17,7 @@ static void worker_ring(struct dt_async *async)
     for (uint64_t slot; async->own.rung < async->own.sent; async->own.rung++) {
         slot = async->own.rung % DT__SLOTS;
         if (async->own.put[slot]) break;
-        worker_tell(async, WORD_DOORBELL, (async->own.rung + 1) * DT__SLOTS + slot);
+        worker_post(async, WORD_DOORBELL, (async->own.rung + 1) * DT__SLOTS + slot);
     }
 }
 
@@ -100,13 +100,13 @@ static void windows_ask(struct dt_async *async)
         slice->remote->ops->expect(slice->remote, &slice->answer, async->weights + slice->offset,
                                    slice->at.vector);
     }
-    worker_tell(async, WORD_REQUEST, 2 * async->own.asked);
+    worker_post(async, WORD_REQUEST, 2 * async->own.asked);
 }
 
 /* Waits until all owners have answered. */
 static void windows_await(struct dt_async *async)
 {
-    const uint64_t clock = async->own.started - async->own.under_way;
+    const uint64_t clock = async->own.started - async->own.pending;
     async->own.gap = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -140,7 +140,7 @@ static bool windows_begin(struct dt_async *async)
 static void windows_leave(struct dt_async *async)
 {
     windows_await_put(async);
-    worker_tell(async, WORD_REQUEST, 2 * async->own.asked + 1);
+    worker_post(async, WORD_REQUEST, 2 * async->own.asked + 1);
     if (async->own.awaits) windows_await(async);
 }
 
@@ -174,16 +174,16 @@ bool dt__async_begin(struct dt_async *async)
 {
     const double start = dt__clock_secs();
     if (async->active[async->worker]) {
-        async->own.under_way = async->shared ? shared_begin(async) : windows_begin(async);
-        async->own.started += async->own.under_way;
+        async->own.pending = async->shared ? shared_begin(async) : windows_begin(async);
+        async->own.started += async->own.pending;
     }
     async->wait_secs += dt__clock_secs() - start;
-    return async->own.under_way;
+    return async->own.pending;
 }
 
 void dt__async_leave(struct dt_async *async)
 {
-    async->own.under_way = false;
+    async->own.pending = false;
     if (async->shared)
         shared_await_applied(async, 0);
     else if (async->active[async->worker])
@@ -253,7 +253,7 @@ void dt__async_send(struct dt_async *async, const struct dt_gradient_info *info)
         shared_fill_slot(async, &own);
     else
         windows_put(async, &own);
-    async->own.under_way = false;
+    async->own.pending = false;
     async->own.sent++;
     worker_serve(async);
 }

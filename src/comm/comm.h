@@ -272,7 +272,7 @@ struct dt_exchange_spec {
      * rounded updates. At most DT_EXCHANGE_VECTORS. */
     int vectors;
     struct dt_norm_spec norm;
-    size_t behind; /* floats after each vector of the bank's books, for the caller's use */
+    size_t tail; /* floats after each vector of the bank's books, for the caller's use */
     /* Directory for the bank's books: the whole vectors of distributed rows, each followed by
      * `behind` floats. They are in an unnamed file there if they are large (dt__is_backed) or
      * /dev/shm is small. NULL: in memory. */

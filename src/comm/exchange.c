@@ -194,12 +194,12 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 /* Takes the bank's books, if its node's memory has less than whole vectors. */
 static void take_books(struct dt_exchange *x, struct dt__shm *shm)
 {
-    bool is_apart = x->spec.behind;
+    bool is_apart = x->spec.tail;
     for (int k = 0; x->kind[k]; k++)
         is_apart |= x->kind[k]->is_apart;
     for (int v = 0; v < x->spec.vectors && x->topo->node == 0 && is_apart; v++)
         storage_of(x)->memory.books[v] =
-            dt__shm_take(shm, x->spec.params + x->spec.behind, sizeof(float));
+            dt__shm_take(shm, x->spec.params + x->spec.tail, sizeof(float));
 }
 
 /* Creates the books, on the disk if they are large or /dev/shm has too little. Fails on all ranks

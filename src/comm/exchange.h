@@ -382,7 +382,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
  * blocks; sum is indexed as the whole vector. */
 void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats at);
 /* Passes the norm and the measures to updates, from all blocks. */
-void dt__norm_tell(struct dt_exchange *x, const double *norms);
+void dt__norm_publish(struct dt_exchange *x, const double *norms);
 /* Takes the node's memory for the norm, if the norm is needed. */
 void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm);
 /* Sums and measures an owned chunk, if the norm is needed. */
@@ -418,7 +418,7 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 /* ---- a step --------------------------------------------------------------------------------- */
 
 /* Passes to updates what they must know of the whole gradient. */
-void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures);
+void dt__step_publish(struct dt_exchange *x, double norm2, const double *measures);
 /* Counts the step as done, unless it is void. Returns what all ranks ask for. */
 int dt__step_close(struct dt_exchange *x);
 

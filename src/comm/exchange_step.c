@@ -11,7 +11,7 @@ static struct dt__step *step_of(struct dt_exchange *x)
     return (struct dt__step *)(uintptr_t)x->step;
 }
 
-void dt__step_tell(struct dt_exchange *x, double norm2, const double *measures)
+void dt__step_publish(struct dt_exchange *x, double norm2, const double *measures)
 {
     step_of(x)->info.norm2 = norm2;
     step_of(x)->info.measures = measures;

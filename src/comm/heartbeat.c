@@ -140,7 +140,7 @@ int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table)
 
 /* ---- the error line ------------------------------------------------------------------------- */
 
-bool dt__error_is_told(const struct dt__watchdog *watchdog)
+bool dt__error_was_printed(const struct dt__watchdog *watchdog)
 {
     return atomic_load(&atomic_load(&watchdog->table)->error) == DT__ERROR_TOLD;
 }
@@ -156,7 +156,7 @@ bool dt__error_claim(char place[DT__PLACE])
                                           &nobody, DT__ERROR_CLAIMED);
 }
 
-void dt__error_told(void)
+void dt__error_mark_printed(void)
 {
     struct dt_world *world = atomic_load(&watched_world);
     if (!world) return;

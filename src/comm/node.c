@@ -35,7 +35,7 @@ static void node_norm(struct dt_exchange *x)
     dt__norm_blocks(x, x->memory->sums, dt__norm_slice(x));
     if (dt__event_post(&control->normed, 1) == all) dt__event_post(&control->norm_known, 1);
     dt__exchange_wait(x, &control->norm_known, x->step->tick, "sums");
-    dt__norm_tell(x, x->memory->norms);
+    dt__norm_publish(x, x->memory->norms);
 }
 
 static int node_end(struct dt_exchange *x)

@@ -26,7 +26,7 @@ static struct dt__heartbeat_message message_make(const struct dt_world *world)
         .idle_us =
             dt__now_us() - dt__newest_progress_us(atomic_load(&world->inside->watchdog.table)),
         .stop = dt__stop_requested() ? dt__stop_mark(&world->inside->watchdog) : 0,
-        .told = dt__error_is_told(&world->inside->watchdog),
+        .error_printed = dt__error_was_printed(&world->inside->watchdog),
         .step = atomic_load(&heartbeat->step)};
     for (int i = 0; i < DT__PHASE_CHOICES; i++)
         out.phase[i] = atomic_load(&heartbeat->phase.word[i]);
@@ -46,7 +46,7 @@ static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__pe
         atomic_store(&peer->heartbeat.phase.word[i], message->phase[i]);
     if (message->stop == dt__stop_mark(watchdog)) dt_stop_request();
     int nobody = DT__ERROR_NONE;
-    if (message->told)
+    if (message->error_printed)
         atomic_compare_exchange_strong(&atomic_load(&watchdog->table)->error, &nobody,
                                        DT__ERROR_TOLD);
 }
@@ -100,9 +100,9 @@ void dt__heartbeat_exchange(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->peers) return;
     int64_t now = dt__now_us();
-    const bool news = dt__error_is_told(watchdog) && !watchdog->told;
+    const bool news = dt__error_was_printed(watchdog) && !watchdog->error_printed;
     if (now < watchdog->exchange_at_us && !news) return;
-    watchdog->told |= news;
+    watchdog->error_printed |= news;
     watchdog->exchange_at_us = now + dt__exchange_period_us(world);
     for (int i = 0, there; i < watchdog->peers; i += !there) {
         const int rank = watchdog->peer[i].heartbeat.rank;

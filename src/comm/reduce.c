@@ -87,7 +87,7 @@ static void make_norm(struct dt_exchange *x)
     dt__norm_blocks(x, x->reduce->sum, (struct dt__floats){0, x->spec.params});
     for (int b = 0; b < x->spec.buckets; b++)
         dt__floats_measure(x, x->layout->bucket[b].at, x->reduce->sum, x->memory->vectors);
-    dt__norm_tell(x, x->memory->norms);
+    dt__norm_publish(x, x->memory->norms);
 }
 
 /* Updates and sends, at the bank, the chunks that are summed (with the norm: all, once all are

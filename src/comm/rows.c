@@ -73,11 +73,11 @@ struct dt__rows {
 
 dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params)
 {
-    size_t behind = 0, floats, inputs;
+    size_t previous_end = 0, floats, inputs;
     for (int i = 0; i < count; i++, range++)
-        if (range->offset < behind || !dt__size_add(range->first, range->rows, &inputs) ||
+        if (range->offset < previous_end || !dt__size_add(range->first, range->rows, &inputs) ||
             inputs > UINT32_MAX || !dt__size_mul(range->rows, range->width, &floats) || !floats ||
-            !dt__size_add(range->offset, floats, &behind) || behind > params)
+            !dt__size_add(range->offset, floats, &previous_end) || previous_end > params)
             return dt_fail(DT_EUSAGE,
                            "range %d of rows does not begin after the end of the one before", i);
     return DT_OK;
@@ -501,9 +501,9 @@ float *dt__rows_pulled_at(const struct dt_exchange *x, int i, struct dt__indices
 {
     const struct dt_row_range *range = &x->rows->range[i];
     const uint32_t first = (uint32_t)range->first;
-    const uint32_t behind = dt__touched_below(&x->rows->pulled, first + (uint32_t)range->rows);
+    const uint32_t after = dt__touched_below(&x->rows->pulled, first + (uint32_t)range->rows);
     const uint32_t begin = inputs.begin > first ? inputs.begin : first;
-    const uint32_t end = inputs.end < behind ? inputs.end : behind;
+    const uint32_t end = inputs.end < after ? inputs.end : after;
     *out_floats = begin < end ? (end - begin) * range->width : 0;
     return x->memory->vectors[0] + range->offset + (begin - first) * range->width;
 }

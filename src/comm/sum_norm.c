@@ -86,7 +86,7 @@ void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats 
     block_close(&norm);
 }
 
-void dt__norm_tell(struct dt_exchange *x, const double *norms)
+void dt__norm_publish(struct dt_exchange *x, const double *norms)
 {
     const double *squares = norms + edges_at(x);
     const struct dt_touched *edge = x->layout->edge;
@@ -103,7 +103,7 @@ void dt__norm_tell(struct dt_exchange *x, const double *norms)
     }
     for (size_t i = edges_at(x) - x->spec.norm.squares; i < edges_at(x); i++)
         total += norms[i];
-    dt__step_tell(x, total, x->spec.norm.measure ? norms + blocks_of(x) : NULL);
+    dt__step_publish(x, total, x->spec.norm.measure ? norms + blocks_of(x) : NULL);
 }
 
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
@@ -162,7 +162,7 @@ static bool norm_publish(struct dt_exchange *x)
 static bool norm_take(struct dt_exchange *x)
 {
     if (!dt__event_reached(&x->memory->control->norm_known, x->step->tick)) return false;
-    dt__norm_tell(x, x->memory->all_norms);
+    dt__norm_publish(x, x->memory->all_norms);
     return true;
 }
 

@@ -67,10 +67,10 @@ struct dt__heartbeat_table {
 
 /* Message of a host's first rank about itself and its host. */
 struct dt__heartbeat_message {
-    int64_t idle_us; /* since any rank of the host made progress */
-    int64_t stop;    /* mark of a requested stop; 0: none */
-    int64_t last;    /* no other message follows */
-    int64_t told;    /* the job ends: an error line was printed */
+    int64_t idle_us;       /* since any rank of the host made progress */
+    int64_t stop;          /* mark of a requested stop; 0: none */
+    int64_t last;          /* no other message follows */
+    int64_t error_printed; /* the job ends: an error line was printed */
     uint64_t step, phase[DT__PHASE_CHOICES];
 };
 
@@ -106,7 +106,7 @@ struct dt__watchdog {
     struct dt__peer *peer; /* capacity: one per rank */
     int peers;
     int64_t exchange_at_us;      /* when the next messages are due */
-    bool told;                   /* messages have reported that an error line was printed */
+    bool error_printed;          /* messages have reported that an error line was printed */
     _Atomic int64_t listened_us; /* when this rank last received messages */
 };
 
@@ -131,7 +131,7 @@ bool dt__heartbeat_is_dead(struct dt__heartbeat *heartbeat);
 void dt__heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *heartbeat);
 void dt__heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row);
 int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table);
-bool dt__error_is_told(const struct dt__watchdog *watchdog);
+bool dt__error_was_printed(const struct dt__watchdog *watchdog);
 /* Shows this rank as waiting for `what`. */
 void dt__watchdog_wait(struct dt_world *world, const char *what);
 /* Returns whether this rank is shown as waiting. A waiting rank that does work for other ranks is
@@ -146,7 +146,7 @@ bool dt__error_claim(char place[DT__PLACE]);
 /* Marks the error line as printed. Other hosts are informed, so that they do not report the
  * consequences of the job's end; the _await function lets other ranks of the host wait for it, up
  * to `secs`. */
-void dt__error_told(void);
+void dt__error_mark_printed(void);
 void dt__error_await(double secs);
 
 /* ---- peers.c: messages between hosts --------------------------------------------------------- */

@@ -65,7 +65,7 @@ static dt_status set_next(const char *key, const char **at, const char **out_nam
         next = end + (*end == ',');
     } while (*end && !name_length(skip_blanks(next)));
     if (skip_blanks(list) >= end)
-        return dt_fail(DT_EUSAGE, "%s: '%.*s': expected files behind the colon", key, (int)length,
+        return dt_fail(DT_EUSAGE, "%s: '%.*s': expected files after the colon", key, (int)length,
                        begin);
     *out_name = begin;
     *out_length = length;

@@ -72,12 +72,12 @@ void dt__source_destroy(struct dt_source *source);
 /* Lent rows: all raw rows of the files, in memory that the processes of a host may share.
  *
  * Returns the size of the rows in bytes; 0 if they exceed data.memory_mb or are sparse. */
-size_t dt__lent_rows_bytes(const struct dt_source *source);
-/* Reads all rows into `memory`, of dt__lent_rows_bytes. DT_EIO, DT_EFORMAT, DT_STOPPED. */
-dt_status dt__lent_rows_fill(const struct dt_source *source, void *memory);
+size_t dt__borrowed_rows_bytes(const struct dt_source *source);
+/* Reads all rows into `memory`, of dt__borrowed_rows_bytes. DT_EIO, DT_EFORMAT, DT_STOPPED. */
+dt_status dt__borrowed_rows_fill(const struct dt_source *source, void *memory);
 /* Makes the source, and later copies of it, read their rows from `memory`, which must outlive them.
  * NULL changes nothing. */
-void dt__lent_rows_attach(struct dt_source *source, void *memory);
+void dt__borrowed_rows_attach(struct dt_source *source, void *memory);
 
 /* Packs the survey into bytes for the other ranks. `out_bytes` is the address of a pointer, which
  * is set to bytes that the caller frees with dt_free. */

@@ -243,7 +243,7 @@ static dt_status replica_borrow(struct dt_loader *loader, struct replica *replic
         for (uint64_t i = 0; i < run; i++)
             replica->raw[local + i] = dt__source_raw(loader->source, rest.row + i);
     }
-    replica->windows[0].rows = loader->source->lent;
+    replica->windows[0].rows = loader->source->borrowed;
     replica->current = &replica->windows[0];
     return DT_OK;
 }
@@ -259,7 +259,7 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
     const struct dt_local_batch local =
         dt__plan_local_batch(loader->plan, step, loader->first + index);
     if (!order->rows) return DT_OK;
-    if (source->lent.x && !loader->streams) return replica_borrow(loader, replica);
+    if (source->borrowed.x && !loader->streams) return replica_borrow(loader, replica);
     replica->fill_order = *order;
     for (int w = 0; w < (loader->streams ? 2 : 1); w++)
         DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows),
@@ -355,7 +355,7 @@ struct dt_table {
     uint64_t begin, end;
     struct dt__cursor *cursor; /* NULL: all rows are in memory */
     struct dt__block rows;     /* rows [begin, end), or those of one call; if lent, all raw rows */
-    bool lent;
+    bool borrowed;
     uint64_t slots[DT_EVAL_CHUNK];
     float *weight; /* (DT_EVAL_CHUNK) with eval.weighted; NULL: each row counts once */
 };
@@ -372,16 +372,16 @@ dt_status dt__table_create(const struct dt_config *config, const struct dt_sourc
     table->end = end;
     const bool held = end - begin <= budget / dt__source_row_bytes(source);
     const uint64_t rows = held ? end - begin : DT_EVAL_CHUNK;
-    table->lent = source->lent.x != NULL;
+    table->borrowed = source->borrowed.x != NULL;
     DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_PARTS));
-    table->rows = source->lent;
-    if (!table->lent)
+    table->rows = source->borrowed;
+    if (!table->borrowed)
         DT_GUARD(
             dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &table->rows));
     if (config->eval.weighted && source->layout.weights)
         DT_GUARD(dt__alloc(DT_EVAL_CHUNK, sizeof *table->weight, "weights", &table->weight));
-    if (!table->lent) DT_GUARD(dt__cursor_open(source, held, &table->cursor));
-    if (held && !table->lent) {
+    if (!table->borrowed) DT_GUARD(dt__cursor_open(source, held, &table->cursor));
+    if (held && !table->borrowed) {
         DT_GUARD(dt__cursor_read(table->cursor, begin, rows, &table->rows));
         DT_GUARD(dt__block_encode(&source->schema, &source->layout, &table->rows));
         dt__cursor_close(table->cursor);
@@ -398,7 +398,7 @@ void dt__table_destroy(struct dt_table *table)
 {
     if (!table) return;
     dt__cursor_close(table->cursor);
-    if (!table->lent) dt__block_free(&table->rows);
+    if (!table->borrowed) dt__block_free(&table->rows);
     dt__assembly_free(&table->assembly);
     dt_free(table->weight);
     dt_free(table);
@@ -417,8 +417,9 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
     }
     uint64_t first = table->cursor ? 0 : begin - table->begin;
     for (int i = 0; i < count; i++)
-        table->slots[i] = table->lent ? dt__source_raw(table->assembly.source, begin + (uint64_t)i)
-                                      : first + (uint64_t)i;
+        table->slots[i] = table->borrowed
+                              ? dt__source_raw(table->assembly.source, begin + (uint64_t)i)
+                              : first + (uint64_t)i;
     DT_TRY(dt__assembly_rows(&table->assembly, &table->rows, table->slots, 0, (size_t)count));
     dt__assembly_batch(&table->assembly, count, out);
     for (int i = 0; table->weight && i < count; i++)

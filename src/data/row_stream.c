@@ -360,7 +360,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         DT_TRY(status);
     }
     if (!record) {
-        dt__columns_tell_unknown(&rows->columns, rows->lines.name, rows->nread);
+        dt__columns_report_unknown(&rows->columns, rows->lines.name, rows->nread);
         return DT_OK;
     }
     rows->nread++;

@@ -316,8 +316,8 @@ static dt_status archive_schema(struct archive *archive, struct dt_schema *schem
 dt_status dt__schema_copy(const struct dt_schema *schema, struct dt_schema *out)
 {
     struct archive to = {0}, from = {.reading = true};
-    struct dt_schema lent = *schema, copy = {0};
-    dt_status status = archive_schema(&to, &lent);
+    struct dt_schema borrowed = *schema, copy = {0};
+    dt_status status = archive_schema(&to, &borrowed);
     from.in = (const unsigned char *)to.out.data;
     from.left = to.out.length;
     if (!status) status = archive_schema(&from, &copy);
@@ -432,7 +432,7 @@ dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out
     DT_TRY(dt__source_pack(source, &bytes, &length));
     const dt_status status = dt__source_unpack(bytes, length, out);
     dt_free(bytes);
-    if (!status) (*out)->lent = source->lent;
+    if (!status) (*out)->borrowed = source->borrowed;
     return status;
 }
 
@@ -449,11 +449,11 @@ dt_status dt__source_side(const struct dt_source *train, enum dt__side side, str
 dt_status dt__source_fold(const struct dt_source *source, int fold, enum dt__side side,
                           struct dt_source **out)
 {
-    struct dt_source lent = *source; /* its arrays are only read */
-    lent.split = source->fold[fold];
-    lent.fold = NULL;
-    lent.folds = 0;
-    return dt__source_side(&lent, side, out);
+    struct dt_source borrowed = *source; /* its arrays are only read */
+    borrowed.split = source->fold[fold];
+    borrowed.fold = NULL;
+    borrowed.folds = 0;
+    return dt__source_side(&borrowed, side, out);
 }
 
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,

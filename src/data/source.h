@@ -77,7 +77,8 @@ struct dt_source {
     struct dt__row_keys keys;   /* groups and times of the raw rows, only for DT_PART_SHARDS */
     struct dt__file *files;
     size_t nfiles;
-    struct dt__block lent; /* all raw rows, in borrowed memory (dt__lent_rows_attach); empty: not
+    struct dt__block
+        borrowed; /* all raw rows, in borrowed memory (dt__borrowed_rows_attach); empty: not
                             * lent */
 };
 

@@ -353,9 +353,9 @@ static dt_status schema_make(struct dt__survey *survey)
         if (!fits) whole = source->files[i].path;
     }
     if (survey->known)
-        dt__columns_tell_unknown(&source->columns,
-                                 source->nfiles > 1 ? "evaluation data" : source->files->path,
-                                 source->raw_rows);
+        dt__columns_report_unknown(&source->columns,
+                                   source->nfiles > 1 ? "evaluation data" : source->files->path,
+                                   source->raw_rows);
     else
         DT_TRY(schema_learn(survey));
     DT_TRY(shards_prepare(survey));

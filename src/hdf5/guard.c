@@ -107,7 +107,7 @@ static void reader_crash(int signal_number)
     _exit(1);
 }
 
-static void reader_tell_crashes(int socket)
+static void reader_report_crashes(int socket)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXCPU};
     const struct sigaction action = {.sa_handler = reader_crash};
@@ -149,7 +149,7 @@ static void reader_run(int file, int socket)
     struct dt_text table = {0}, rows = {0};
     struct dt__h5_inside *inside;
     struct dt__h5_request request;
-    reader_tell_crashes(socket);
+    reader_report_crashes(socket);
     reader_limit();
     reader_limit_cpu();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);

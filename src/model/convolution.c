@@ -65,7 +65,7 @@ struct dt__convolution {
 struct description {
     dnnl_memory_desc_t caller[OPERANDS]; /* f32, in the callers' layout */
     dnnl_memory_desc_t wanted[OPERANDS]; /* in the primitives' layout */
-    dnnl_dims_t strides, before, behind;
+    dnnl_dims_t strides, before, after;
 };
 
 static dt_status describe(const struct dt__convolution_shape *s, int rows, bool bf16,
@@ -94,7 +94,7 @@ static dt_status describe(const struct dt__convolution_shape *s, int rows, bool 
                                                   dnnl_format_tag_any));
     }
     for (int i = 0; i < 2; i++)
-        d->strides[i] = s->stride[i], d->before[i] = s->before[i], d->behind[i] = s->behind[i];
+        d->strides[i] = s->stride[i], d->before[i] = s->before[i], d->after[i] = s->after[i];
     return DT_OK;
 }
 
@@ -203,13 +203,13 @@ static dt_status product_create(struct dt__convolution *c, int which, int size,
     if (which == FORWARD)
         TRY_DNNL(dnnl.convolution_forward_desc_init(&desc, dnnl_forward_training,
                                                     dnnl_convolution_direct, x, &w, NULL, y,
-                                                    d->strides, d->before, d->behind));
+                                                    d->strides, d->before, d->after));
     else if (which == INPUT_GRADIENT)
         TRY_DNNL(dnnl.convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, x, &w, y,
-                                                          d->strides, d->before, d->behind));
+                                                          d->strides, d->before, d->after));
     else
         TRY_DNNL(dnnl.convolution_backward_weights_desc_init(
-            &desc, dnnl_convolution_direct, x, &w, NULL, y, d->strides, d->before, d->behind));
+            &desc, dnnl_convolution_direct, x, &w, NULL, y, d->strides, d->before, d->after));
     TRY_DNNL(dnnl.primitive_desc_create(out, &desc, NULL, c->engine, forward));
     TRY_DNNL(dnnl.primitive_create(&product->primitive[size], *out));
     for (int i = 0; i < OPERANDS; i++) {

@@ -13,7 +13,7 @@
 struct dt__convolution_shape {
     struct dt__shape in, out;
     int kernel[2], stride[2]; /* along the height and the width, */
-    int before[2], behind[2]; /* and the padding there */
+    int before[2], after[2];  /* and the padding there */
     int groups;               /* divides the channels of both */
 };
 

@@ -195,10 +195,11 @@ static dt_status parse_item(struct dt_model *model, char *item)
     if (plain) layer.activation = activation;
     const struct dt__layer_args rest = {field + 1, count - 1 - (activation && !plain)};
     bool good = layer.kind->parse ? layer.kind->parse(&layer, rest) : rest.count == 0;
-    const bool beside = plain || layer.kind == &dt__dropout_layer || layer.kind == &dt__wide_layer;
+    const bool separate =
+        plain || layer.kind == &dt__dropout_layer || layer.kind == &dt__wide_layer;
     /* after these an activation is a separate item */
-    if (activation && !plain && (beside || layer.kind == &dt__embedding_layer)) good = false;
-    if (!good || (layer.last && (activation || beside))) {
+    if (activation && !plain && (separate || layer.kind == &dt__embedding_layer)) good = false;
+    if (!good || (layer.last && (activation || separate))) {
         const dt_status status =
             dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", layer.text, layer.kind->usage,
                     layer.last ? ", without activation in the output layer" : "");

@@ -117,7 +117,7 @@ static dt_status model_infer_shapes(struct dt_model *model)
     const int *shape = model->desc.shape;
     const int encoded = (int)dt__encoding_inputs(&model->desc);
     struct dt__shape in = {shape[0], shape[1], shape[2] + encoded};
-    int behind = -2, ordinal = 0;
+    int previous = -2, ordinal = 0;
     for (size_t i = 0; i < model->layers; i++) {
         struct dt__layer *layer = &model->layer[i];
         layer->in = layer->out = in;
@@ -135,8 +135,8 @@ static dt_status model_infer_shapes(struct dt_model *model)
         in = layer->out;
         if (layer->dropout <= 0.0) continue;
         const int last = model->buckets - 1; /* the last layer with parameters */
-        ordinal = last == behind ? ordinal + 1 : 0;
-        behind = last;
+        ordinal = last == previous ? ordinal + 1 : 0;
+        previous = last;
         layer->drop_number =
             ((uint64_t)ordinal << 56) + ((uint64_t)(last < 0 ? 0xffff : last) << 40);
     }

@@ -147,15 +147,15 @@ static dt_status rows_lend(struct dt__search *search, struct dt_source *rows, in
     struct dt_world *world = search->world;
     bool first = false;
     if (!rows) return DT_OK;
-    const size_t bytes = dt__lent_rows_bytes(rows);
+    const size_t bytes = dt__borrowed_rows_bytes(rows);
     if (dt__world_share(world, bytes, "rows of data", &search->memory[number], &first)) {
         if (world->rank == 0) dt__warn("%s: each team reads the rows itself", dt_error_text());
         return DT_OK;
     }
     void *memory = dt__shared_memory(search->memory[number]);
-    const dt_status status = memory && first ? dt__lent_rows_fill(rows, memory) : DT_OK;
+    const dt_status status = memory && first ? dt__borrowed_rows_fill(rows, memory) : DT_OK;
     DT_TRY(dt__ranks_agree(world->all, status));
-    dt__lent_rows_attach(rows, memory);
+    dt__borrowed_rows_attach(rows, memory);
     return DT_OK;
 }
 
@@ -173,7 +173,7 @@ static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
     if (!status) status = rows_lend(search, *rows, 0);
     if (!status && *config.data.eval) status = rows_lend(search, *held_out, 1);
     if (!status && *held_out && !*config.data.eval)
-        dt__lent_rows_attach(*held_out, dt__shared_memory(search->memory[0]));
+        dt__borrowed_rows_attach(*held_out, dt__shared_memory(search->memory[0]));
     dt__config_free(&config);
     return status;
 }
@@ -305,7 +305,7 @@ static void start_print(const struct dt__search *search)
     const int ranks = (int)config->search.ranks;
     const int teams = search->world->size > 1 ? (search->world->size - 1) / ranks : 1;
     const long long trials = config->search.trials, runs = trials * search->folds;
-    const double shared = (double)dt__lent_rows_bytes(search->fold[0].rows) / 1e6;
+    const double shared = (double)dt__borrowed_rows_bytes(search->fold[0].rows) / 1e6;
     char memory[64] = "";
     if (search->memory[0])
         (void)snprintf(memory, sizeof memory, ", in %.3g MB of memory once a host", shared);

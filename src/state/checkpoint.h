@@ -32,7 +32,7 @@ struct dt__vector {
     char path[160];
     const char *name; /* of a state, e.g. "momentum"; of a group's difference DT__DIFFERENCE */
     int group;        /* group that it belongs to; -1: none */
-    float **at;    /* address of its pointer; NULL: no such vector */
+    float **at;       /* address of its pointer; NULL: no such vector */
     bool trained;  /* covers only trained tensors: an optimizer has no state for the others, which
                     * are 0 */
     bool optional; /* a file may lack it */

@@ -226,11 +226,11 @@ static dt_status load_tensor(struct dt__h5_file *file, const char *group,
 /* Reads into new memory, which is allocated only if all required tensors are in the file; the
  * others are 0. */
 static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *vector,
-                             const struct dt_model *model, const char *beside)
+                             const struct dt_model *model, const char *near_path)
 {
     for (int reads = 0; reads < 2; reads++) {
         if (reads)
-            DT_TRY(dt__alloc_backed(beside, model->params, sizeof **vector->at, vector->path,
+            DT_TRY(dt__alloc_backed(near_path, model->params, sizeof **vector->at, vector->path,
                                     vector->at));
         for (size_t i = 0; i < model->tensors; i++) {
             const struct dt_tensor *tensor = &model->tensor[i];
@@ -316,14 +316,14 @@ static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *mo
 {
     const int32_t version = DT__FORMAT_VERSION; /* for other readers of HDF5 */
     const struct dt_schema *schema = &from->schema;
-    struct dt_checkpoint lent = *from;
+    struct dt_checkpoint borrowed = *from;
     struct dt__vector vector;
     put_array(layout, "/@format_version", DT__H5_I32, 0, NULL, &version);
     for (int t = 0; t < (whole ? DT__RECORD_TABLES : DT__RESUME_RECORDS); t++)
         for (const struct dt__record *record = dt__records[t]; record->path; record++)
             put_record(layout, record, from);
     if (whole) dt__h5_put_group(layout, "/optimizer");
-    for (int i = 0; (whole || i == 0) && dt__vector_at(&lent, i, &vector); i++)
+    for (int i = 0; (whole || i == 0) && dt__vector_at(&borrowed, i, &vector); i++)
         if (vector.at && *vector.at) put_vector(layout, &vector, model, !whole);
     /* If some columns of a table are not plain numbers, or there is a sparse part, the columns are
      * stored as two lists of texts. */
@@ -479,7 +479,7 @@ static bool certainty_fits(const struct dt_certainty *c, const struct dt_schema 
     return good;
 }
 
-dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *beside,
+dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *near_path,
                        struct dt_checkpoint *out)
 {
     const bool whole = wanted == DT__WANT_ALL || wanted == DT__WANT_CHECKPOINT;
@@ -517,7 +517,7 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
                            &to.group_difference));
     for (int i = 0; i < vectors && dt__vector_at(&to, i, &vector); i++)
         if (vector.at && (!vector.optional || dt__h5_find(file, DT__H5_GROUP, vector.path)))
-            DT_GUARD(load_vector(file, &vector, model, beside));
+            DT_GUARD(load_vector(file, &vector, model, near_path));
     *out = to;
     to = (struct dt_checkpoint){0};
 done:
@@ -533,10 +533,10 @@ dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_chec
     struct dt__h5_file *file;
     DT_TRY(file_verify(path, &header));
     DT_TRY(dt__h5_open(path, &file));
-    const char *beside = wanted == DT__WANT_CHECKPOINT ? path : NULL;
+    const char *near_path = wanted == DT__WANT_CHECKPOINT ? path : NULL;
     if (wanted == DT__WANT_ALL && !header.whole) wanted = DT__WANT_MODEL;
-    dt_status status = beside && !header.whole ? dt_fail(DT_EFORMAT, "a model, not a checkpoint")
-                                               : dt__file_get(file, wanted, beside, out);
+    dt_status status = near_path && !header.whole ? dt_fail(DT_EFORMAT, "a model, not a checkpoint")
+                                                  : dt__file_get(file, wanted, near_path, out);
     dt__h5_close(file);
     if (out_bytes) *out_bytes = header.bytes + DT__USER_BLOCK;
     return dt__fail_path(status, path);

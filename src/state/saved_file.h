@@ -26,7 +26,7 @@ dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_chec
                         uint64_t *out_bytes);
 /* Loads from an open, checked file. DT__WANT_ALL: it is a checkpoint; beside: for
  * dt__alloc_backed. */
-dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *beside,
+dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *near_path,
                        struct dt_checkpoint *out);
 
 #endif

@@ -38,8 +38,8 @@ struct dt_checkpoint {
     struct dt_model_desc desc;
     struct dt_schema schema;
     struct dt_certainty certainty; /* of an export; a checkpoint has none */
-    uint64_t params_count; /* P */
-    float *params;         /* (P) */
+    uint64_t params_count;         /* P */
+    float *params;                 /* (P) */
 
     /* Only in a checkpoint. */
     int replicas; /* 0: a model */

@@ -30,7 +30,7 @@ static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 /* A copy of a checkpoint. The memory behind its pointers is in blocks, in the order of copying; the
  * next copy reuses them. */
 struct snapshot {
-    const char *beside;              /* for dt__alloc_backed of its blocks */
+    const char *near_path;           /* for dt__alloc_backed of its blocks */
     struct dt_checkpoint checkpoint; /* its schema is a deep copy */
     struct block {
         void *bytes;
@@ -52,7 +52,7 @@ static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t 
     if (block->capacity < bytes + 1) { /* never NULL */
         dt__free_backed(block->bytes);
         *block = (struct block){NULL, 0};
-        DT_TRY(dt__alloc_backed(snapshot->beside, bytes + 1, 1, "a snapshot", &block->bytes));
+        DT_TRY(dt__alloc_backed(snapshot->near_path, bytes + 1, 1, "a snapshot", &block->bytes));
         block->capacity = bytes + 1;
     }
     memcpy(block->bytes, from, bytes);
@@ -123,9 +123,9 @@ struct dt_writer {
 
     /* Only the thread uses the following. */
     struct snapshot best;
-    bool best_held;     /* `best` is not exported yet */
-    double best_rest;   /* clock before which only a save exports a best model */
-    uint64_t best_told; /* 1 + the step of the last failed export that was reported */
+    bool best_held;         /* `best` is not exported yet */
+    double best_rest;       /* clock before which only a save exports a best model */
+    uint64_t best_reported; /* 1 + the step of the last failed export that was reported */
 
     pthread_mutex_t protected_lock; /* held during retention, so that a protected file stays */
     char protected[DT_CHECKPOINT_NAME];
@@ -225,10 +225,10 @@ static void writer_save(struct dt_writer *writer)
 /* Exports a best model between saves; reports a failure once. */
 static void writer_catch_up(struct dt_writer *writer)
 {
-    const uint64_t told = writer->best_told;
+    const uint64_t reported = writer->best_reported;
     if (!writer_export_best(writer)) return;
-    writer->best_told = 1 + writer->best.checkpoint.step;
-    if (writer->best_told != told)
+    writer->best_reported = 1 + writer->best.checkpoint.step;
+    if (writer->best_reported != reported)
         dt__warn(
             "export of the best model, of step %llu: %s; tried again within a minute, and with "
             "the next save",
@@ -291,7 +291,7 @@ dt_status dt__writer_create(const struct dt_writer_spec *spec, struct dt_writer 
     pthread_mutex_init(&writer->lock, NULL);
     pthread_mutex_init(&writer->protected_lock, NULL);
     pthread_cond_init(&writer->changed, NULL);
-    writer->snapshot.beside = writer->next_best.beside = writer->best.beside = spec->dir;
+    writer->snapshot.near_path = writer->next_best.near_path = writer->best.near_path = spec->dir;
     dt_status status = dt__thread_start(&writer->thread, "checkpoints", writer_run, writer);
     if (status)
         writer_free(writer);

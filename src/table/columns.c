@@ -123,7 +123,7 @@ void dt__column_listed(const struct dt__column *column, char out[DT__PLACE_SIZE]
         snprintf(out, DT__PLACE_SIZE, "%zu", column->place);
 }
 
-void dt__columns_tell_unknown(const struct dt__columns *columns, const char *path, uint64_t rows)
+void dt__columns_report_unknown(const struct dt__columns *columns, const char *path, uint64_t rows)
 {
     for (size_t c = 0; columns->items && c < columns->count; c++) {
         const struct dt__column *column = &columns->items[c];

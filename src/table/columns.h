@@ -88,7 +88,7 @@ int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBE
 
 /* Reports the columns that have unknown texts in more than half of `rows`: TRUE for True,
  * perhaps. */
-void dt__columns_tell_unknown(const struct dt__columns *columns, const char *path, uint64_t rows);
+void dt__columns_report_unknown(const struct dt__columns *columns, const char *path, uint64_t rows);
 /* Writes a column as a list of columns takes it: its name, or its number where the name would be
  * read as another column. */
 enum { DT__PLACE_SIZE = 64 };

@@ -223,7 +223,7 @@ static dt_status wants_meet(struct dt__header *header)
 /* Decides that a row is a header if data.header says so; if it has all names; if it has the name of
  * a feature that is not a number; or if it has no numbers at all. */
 dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
-                           const char *data, bool told)
+                           const char *data, bool named_by_key)
 {
     struct dt_text missing = {0};
     size_t lacking = 0;
@@ -245,7 +245,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
         if (!found) dt__list_show(&missing, lacking++, want->text);
         unlabelled |= !found && want->role <= DT__ROLE_LABEL;
     }
-    header->names = told || !lacking || named || dt__header_has_no_numbers(header);
+    header->names = named_by_key || !lacking || named || dt__header_has_no_numbers(header);
     dt_status status = missing.status;
     if (!status && header->names && lacking)
         status = dt_fail(DT_EMISMATCH, "the header lacks %s; columns go by the names in %s%s",

@@ -54,7 +54,7 @@ void dt__header_free(struct dt__header *header);
  * columns and `told` does not say that they do. DT_EMISMATCH: they are names, but some are missing;
  * the message lists those and calls the earlier data `data`. */
 dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
-                           const char *data, bool told);
+                           const char *data, bool named_by_key);
 /* Assigns roles by data.label, data.weight, data.group, data.time and data.ignore; all other
  * columns are features. DT_EMISMATCH: no such column; without header->names a key with a name
  * fails. DT_EFORMAT: no features. */

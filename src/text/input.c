@@ -308,7 +308,7 @@ static dt_status lines_begin(struct dt__lines *lines)
 
 dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name)
 {
-    *lines = (struct dt__lines){.in = in, .lent = true, .name = name};
+    *lines = (struct dt__lines){.in = in, .borrowed = true, .name = name};
     return lines_begin(lines);
 }
 
@@ -341,7 +341,7 @@ dt_status dt__lines_open(struct dt__lines *lines, const char *path)
 void dt__lines_close(struct dt__lines *lines)
 {
     dt__packed_close(lines->file);
-    if (lines->in && !lines->lent) fclose(lines->in);
+    if (lines->in && !lines->borrowed) fclose(lines->in);
     dt_free(lines->data);
     dt_free(lines->raw);
     *lines = (struct dt__lines){0};
@@ -403,9 +403,9 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
                      lines->name, lines->line, (int)(end - cell), cell);
             lines->warned_point = true;
         }
-        const bool behind = comma == cell && cell > text && cell[-1] == '"';
+        const bool after = comma == cell && cell > text && cell[-1] == '"';
         const bool before = comma && comma + 1 == end && end < stop && *end == '"';
-        if (!comma || (!inside && (separates || behind || before))) continue;
+        if (!comma || (!inside && (separates || after || before))) continue;
         *comma = '.';
         if (dt__number_parse(cell, (size_t)(end - cell), &value) == DT__NUMBER_BAD) *comma = ',';
     }

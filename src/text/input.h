@@ -35,7 +35,7 @@ dt_status dt__packed_head(const char *path, unsigned char *head, size_t size, si
 struct dt__lines {
     struct dt__packed *file; /* NULL: */
     FILE *in;                /* a stream, */
-    bool lent;               /* closed by its opener */
+    bool borrowed;           /* closed by its opener */
     const char *name;        /* for messages; borrowed */
     char *data;
     size_t capacity, start, begin, end; /* start: kept for a rewind; not yet returned:
@@ -44,12 +44,12 @@ struct dt__lines {
     uint64_t next_line;                 /* line at which the next record begins */
     uint64_t rewound; /* records that begin in earlier lines were returned once before */
     bool eof, held;
-    bool commas;     /* CSV: numbers have a decimal comma, which becomes a point */
-    char separator;  /* with `commas`, ends a cell, as all separators that data.separator=auto finds
+    bool commas;    /* CSV: numbers have a decimal comma, which becomes a point */
+    char separator; /* with `commas`, ends a cell, as all separators that data.separator=auto finds
                       * except the comma do; a separating comma leaves only those in quotes as
                       * decimal commas */
     bool warned_point; /* has warned that a number has a point, which may separate thousands */
-    bool keeps;      /* set by the caller: `raw` keeps the last record unchanged */
+    bool keeps;        /* set by the caller: `raw` keeps the last record unchanged */
     char *raw;
     size_t raw_capacity;
 };

@@ -215,12 +215,12 @@ static bool may_set(const struct dt_config *config, int local_steps, int wire)
 void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_span *span)
 {
     enum { MOST_STEPS = 512 };
-    if (worker->wire_told || job->world->hosts == 1 || job->world->worker > 0) return;
+    if (worker->wire_reported || job->world->hosts == 1 || job->world->worker > 0) return;
     const struct dt_exchange_times *times = job->steps->times;
     double now = dt__clock_secs(), waited = times->wait + times->network;
     if (++span->wire_steps == LOOK_FROM) span->wire_start = now, span->wire_waited = waited;
     if (span->wire_steps < LOOK_UNTIL) return;
-    worker->wire_told = true;
+    worker->wire_reported = true;
     double step = now - span->wire_start, wait = waited - span->wire_waited;
     if (wait < 0.3 * step) return;
     /* a round also computes with what it exchanges: half of the tenth it may take is waiting */

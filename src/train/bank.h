@@ -52,7 +52,7 @@ struct dt_log {
     double train_secs;     /* at the last train record, or at the start */
     double rows_before;    /* of state.loss_rows: trained before the start */
     double last_loss;
-    bool loss_told;      /* warned that the loss is worse than a guess */
+    bool loss_reported;  /* warned that the loss is worse than a guess */
     bool metric_missing; /* eval.metric was no number, though the loss was one */
     double cpu_secs;     /* CPU time of the bank's process during spans */
     double *budgets;     /* (1 + workers, DT__BUDGET_PARTS) sync, at the end: of each rank */

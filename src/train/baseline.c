@@ -162,14 +162,14 @@ void dt__baseline_text(const struct dt_bank *bank, char text[DT__BASELINE_TEXT])
     const struct dt_baseline *baseline = &bank->baseline;
     const struct dt_metric_values *values = &baseline->values;
     const struct dt_metric_score metric = dt__metric_shown(bank->job, values);
-    char constant[96], beside[64] = "";
+    char constant[96], extra[64] = "";
     *text = '\0';
     if (!baseline->measured) return;
     constant_text(bank->job, baseline->outputs, constant);
     if (strcmp(metric.name, "loss"))
-        snprintf(beside, sizeof beside, ", %s %.5g", metric.name, metric.value);
+        snprintf(extra, sizeof extra, ", %s %.5g", metric.name, metric.value);
     snprintf(text, DT__BASELINE_TEXT, "; the baseline, %s, has %sloss %.5g%s", constant,
-             baseline->sampled ? "about " : "", values->loss, beside);
+             baseline->sampled ? "about " : "", values->loss, extra);
 }
 
 /* Returns the distance from the value of the baseline that may be noise. An order by chance has

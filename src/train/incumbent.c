@@ -70,14 +70,14 @@ static dt_status old_survey(const struct dt_job *job, const struct dt__train_opt
     const struct dt_schema *schema = &old->file.schema;
     const bool files = *config->data.eval;
     const struct dt_arrays *arrays = files ? options->eval : options->train;
-    struct dt_config lent = *config;
+    struct dt_config borrowed = *config;
     if (!files) {
-        lent.data.eval = config->data.train;
-        lent.data.eval_labels = config->data.train_labels;
-        lent.data.eval_fraction = 0;
+        borrowed.data.eval = config->data.train;
+        borrowed.data.eval_labels = config->data.train_labels;
+        borrowed.data.eval_fraction = 0;
     }
-    DT_TRY(arrays ? dt__source_from_arrays(&lent, arrays, schema, &old->source)
-                  : dt__source_survey(&lent, DT_PART_ALSO, schema, &old->source));
+    DT_TRY(arrays ? dt__source_from_arrays(&borrowed, arrays, schema, &old->source)
+                  : dt__source_survey(&borrowed, DT_PART_ALSO, schema, &old->source));
     return files ? DT_OK : dt__source_take_rows(old->source, job->eval);
 }
 
@@ -175,11 +175,11 @@ dt_status dt__incumbent_record(struct dt_bank *bank)
     const struct dt_incumbent *incumbent = &bank->incumbent;
     const struct dt_metric_values *values = &incumbent->values;
     const struct dt_metric_score shown = dt__metric_shown(job, values);
-    char beside[64] = "";
+    char extra[64] = "";
     if (!incumbent->fresh) return DT_OK;
     if (strcmp(shown.name, "loss"))
-        snprintf(beside, sizeof beside, ", %s %.5g", shown.name, shown.value);
-    dt__info("the old model on the rows held out: loss %.5g%s (%s)", values->loss, beside,
+        snprintf(extra, sizeof extra, ", %s %.5g", shown.name, shown.value);
+    dt__info("the old model on the rows held out: loss %.5g%s (%s)", values->loss, extra,
              incumbent->path);
     struct dt_json *record = dt__record_begin(bank->log.report, "eval");
     dt__json_text(record, "set", DT__INIT_SET);

@@ -356,7 +356,7 @@ dt_status dt__record_train(struct dt_bank *bank)
     struct dt_staleness *staleness = &bank->log.staleness;
     const struct dt_progress progress = progress_of(bank);
     bank->log.last_loss = progress.loss;
-    if (!bank->log.loss_told) bank->log.loss_told = dt__advise_loss(bank);
+    if (!bank->log.loss_reported) bank->log.loss_reported = dt__advise_loss(bank);
     struct dt_json *record = dt__record_begin(bank->log.report, "train");
     record_progress(record, bank, progress.loss, progress.samples_per_sec);
     dt__json_real(record, "lr", progress.lr);
@@ -382,7 +382,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     const struct dt_metric_values *values = &evaluation->values;
     struct dt_report *report = bank->log.report;
     struct dt_metric_score metric;
-    char beside[64] = "";
+    char extra[64] = "";
     const struct dt_set *set = &job->sets.at[evaluation->set];
     *out_better = false;
     if (!evaluation->set) DT_TRY(dt__evaluation_judge(job, evaluation, out_better));
@@ -405,10 +405,10 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     DT_TRY(dt__record_end(report));
     metric = dt__metric_shown(job, values);
     if (strcmp(metric.name, "loss"))
-        snprintf(beside, sizeof beside, ", %s %.5g", metric.name, metric.value);
+        snprintf(extra, sizeof extra, ", %s %.5g", metric.name, metric.value);
     if (!dt__log_is_terminal()) /* there the progress line shows the best */
         dt__info("eval%s%s at step %llu: loss %.5g%s", *set->name ? " of " : "", set->name,
-                 (unsigned long long)evaluation->step, values->loss, beside);
+                 (unsigned long long)evaluation->step, values->loss, extra);
     return DT_OK;
 }
 
@@ -547,11 +547,11 @@ static void print_result(const struct dt_bank *bank, const char *status)
     const char *dir = job->config->run.dir;
     const char *metric = dt__metric_name(job, job->config);
     struct dt_metric_score base = {.name = metric};
-    char beside[80] = "";
+    char extra[80] = "";
     if (bank->baseline.measured)
         (void)dt__metric_pick(job->model, job->config->eval.metric, &bank->baseline.values, &base);
     if (bank->baseline.measured && !strcmp(best->metric, base.name))
-        snprintf(beside, sizeof beside, "; the baseline has %s%.5g",
+        snprintf(extra, sizeof extra, "; the baseline has %s%.5g",
                  bank->baseline.sampled ? "about " : "", base.value);
     if (!strcmp(status, "early_stopped"))
         dt__info("stopped early: %lld evaluation%s in a row brought no better %s%s",
@@ -562,7 +562,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
                      : "");
     if (best->known)
         dt__info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
-                 (unsigned long long)best->step, beside);
+                 (unsigned long long)best->step, extra);
     else if (bank->log.metric_missing)
         dt__warn("%s is not a number on the held-out rows, which may all have one class: there is "
                  "no best model (eval.metric=loss suits any rows)",

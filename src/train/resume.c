@@ -202,9 +202,9 @@ static const char UPDATE_ERROR[] = "update_error";
 /* Returns the state of this name of a group, or, for group -1, of all; NULL: there is none. */
 static float *find_state(const struct dt_checkpoint *from, int group, const char *name)
 {
-    struct dt_checkpoint lent = *from;
+    struct dt_checkpoint borrowed = *from;
     struct dt__vector vector;
-    for (int i = DT__FIRST_STATE; dt__vector_at(&lent, i, &vector); i++)
+    for (int i = DT__FIRST_STATE; dt__vector_at(&borrowed, i, &vector); i++)
         if (vector.at && vector.group == group && !strcmp(vector.name, name)) return *vector.at;
     return NULL;
 }

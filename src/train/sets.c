@@ -12,11 +12,11 @@
 
 struct dt_config dt__set_config(const struct dt_config *config, const struct dt__named_set *set)
 {
-    struct dt_config lent = *config;
-    lent.data.eval = set->files;
-    lent.data.eval_labels = set->labels;
-    lent.data.eval_fraction = 0;
-    return lent;
+    struct dt_config borrowed = *config;
+    borrowed.data.eval = set->files;
+    borrowed.data.eval_labels = set->labels;
+    borrowed.data.eval_fraction = 0;
+    return borrowed;
 }
 
 dt_status dt__sets_create(struct dt_job *job, const struct dt__named_sets *named)
@@ -55,14 +55,14 @@ void dt__sets_print(const struct dt_job *job)
     for (int i = 1; i < job->sets.count; i++) {
         const struct dt_set *set = &job->sets.at[i];
         const uint64_t unknown = dt__source_unknown(set->source);
-        char beside[96] = "";
+        char extra[96] = "";
         if (unknown)
-            snprintf(beside, sizeof beside,
+            snprintf(extra, sizeof extra,
                      ", %llu of classes that training never saw: they count as wrong",
                      (unsigned long long)unknown);
         dt__info("set '%s': %llu rows, measured %s%s", set->name,
                  (unsigned long long)dt__source_rows(set->source),
-                 set->last ? "once, at the end" : "besides those held out", beside);
+                 set->last ? "once, at the end" : "besides those held out", extra);
     }
 }
 
@@ -91,9 +91,9 @@ void dt__sets_print_best(const struct dt_bank *bank)
         if (at < 0) continue;
         const double loss = dt_history_real(history, DT_RECORD_SET, (size_t)at, "loss");
         const double value = dt_history_real(history, DT_RECORD_SET, (size_t)at, metric);
-        char beside[64] = "";
-        if (strcmp(metric, "loss")) snprintf(beside, sizeof beside, ", %s %.5g", metric, value);
-        dt__info("this model on the set '%s': loss %.5g%s%s", name, loss, beside,
+        char extra[64] = "";
+        if (strcmp(metric, "loss")) snprintf(extra, sizeof extra, ", %s %.5g", metric, value);
+        dt__info("this model on the set '%s': loss %.5g%s%s", name, loss, extra,
                  job->sets.at[i].last && job->config->predict.interval > 0
                      ? " (these rows also gave its intervals)"
                      : "");

@@ -301,9 +301,9 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
 static dt_status share_sets(struct dt_job *job, const struct dt_source *rows)
 {
     struct dt__named_sets named;
-    struct dt_config lent = *job->config;
-    if (rows) lent.data.test_fraction = 0;
-    DT_TRY(dt__sets_parse(&lent, &named));
+    struct dt_config borrowed = *job->config;
+    if (rows) borrowed.data.test_fraction = 0;
+    DT_TRY(dt__sets_parse(&borrowed, &named));
     dt_status status = dt__ranks_agree(job->world->all, dt__sets_create(job, &named));
     for (size_t i = 0; i < named.count && !status; i++) {
         const struct dt__named_set *set = &named.items[i];

@@ -72,7 +72,7 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
     spec->update_rows = dt__update_rows_sync;
     spec->tile = gradient_tile;
     spec->update_tile = dt__update_tile_sync;
-    spec->behind = job->model->params - job->model->shared;
+    spec->tail = job->model->params - job->model->shared;
     spec->books = job->dirs->ckpt_dir.text;
     spec->row_range = steps->row_range;
     spec->row_ranges = steps->row_ranges;

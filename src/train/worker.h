@@ -44,7 +44,7 @@ struct dt_worker {
     double budget[DT__BUDGET_PARTS]; /* seconds in sync training, up to the last span's end */
     double data_secs;                /* seconds of this span spent waiting for the loader */
     uint64_t samples;                /* samples trained on since the start */
-    bool wire_told;                  /* dt__advise_wire has reported */
+    bool wire_reported;              /* dt__advise_wire has reported */
     struct dt_measured *measured;    /* (sets) evaluation in place; NULL: there is none */
     int sets;
 };

@@ -311,12 +311,12 @@ static int worker_step(struct dt_world *world, struct dt_exchange *x, const stru
     }
     if (!count) expect_rest(x);
     dawdle(world, (uint64_t)step);
-    const float before = dt__exchange_weights(x)[0], behind = dt__exchange_weights(x)[PARAMS - 1];
+    const float before = dt__exchange_weights(x)[0], after = dt__exchange_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--) {
         dt__exchange_ready(x, b);
         if (b == BUCKETS / 2) dawdle(world, (uint64_t)step + STEPS); /* sums without their norm yet */
     }
-    if (long_steps) compute_on(x, before, behind);
+    if (long_steps) compute_on(x, before, after);
     bool last = world->worker == world->workers - 1;
     const int asked =
         dt__exchange_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);

@@ -98,8 +98,8 @@ static void pass_outputs(struct dt_split *split, const struct dt_world *world, i
 static void pass_sums(struct dt_split *split, int l, int first, int end)
 {
     const size_t nin = layers[l].nin, blocks = dt__split_blocks(nin);
-    int begin, behind;
-    for (int i = 0; dt__split_partial(split, i, &begin, &behind); i++)
+    int begin, stop;
+    for (int i = 0; dt__split_partial(split, i, &begin, &stop); i++)
         for (size_t b = 0; b < blocks; b++) {
             const size_t at = dt__split_cut(nin, b, blocks);
             const size_t width = dt__split_cut(nin, b + 1, blocks) - at;
@@ -110,9 +110,9 @@ static void pass_sums(struct dt_split *split, int l, int first, int end)
                         part[p] = addend(p, r, at + c);
                     /* subtrees of five leaves: 0-1, 2-3, 0-3 and leaves */
                     float sum = part[begin];
-                    if (behind - begin >= 2) sum = part[begin] + part[begin + 1];
-                    if (behind - begin >= 4) sum = sum + (part[2] + part[3]);
-                    if (behind - begin == 5) sum = sum + part[4];
+                    if (stop - begin >= 2) sum = part[begin] + part[begin + 1];
+                    if (stop - begin >= 4) sum = sum + (part[2] + part[3]);
+                    if (stop - begin == 5) sum = sum + part[4];
                     dt__split_sum(split, l, i, b)[r * width + c] = sum;
                 }
         }

@@ -167,7 +167,7 @@ START_TEST(yes_and_no_have_other_names)
 }
 END_TEST
 
-START_TEST(wrong_words_are_refused)
+START_TEST(wrong_values_are_refused)
 {
     set_up();
     EXPECT_USAGE(dt_config_set(&config, "train.mode=asy"),
@@ -818,7 +818,7 @@ START_TEST(sets_have_names_and_files)
         const char *also, *message; /* NULL: the text is right */
     } texts[] = {{"a.csv,b:c.csv", "'a.csv': expected NAME:FILES"},
                  {"2b:c.csv", "'2b:c.csv': expected NAME:FILES"},
-                 {"a:", "expected files behind the colon"},
+                 {"a:", "expected files after the colon"},
                  {"a:x,a:y", "the name 'a' is taken"},
                  {"init:x", "the name 'init' is taken"},
                  {"train:x.csv", "expected a number of training rows"},
@@ -1200,7 +1200,7 @@ END_TEST
 
 SUITE("config", sets_have_names_and_files, defaults_are_as_promised, a_given_key_is_known,
       names_are_in_the_order_of_enumerators, numbers_are_read_whole, wrong_numbers_are_refused,
-      yes_and_no_have_other_names, wrong_words_are_refused, edit_distance_counts_letters,
+      yes_and_no_have_other_names, wrong_values_are_refused, edit_distance_counts_letters,
       unknown_keys_name_the_nearest, a_command_takes_its_own_keys, a_file_keeps_other_keys,
       a_value_continues_after_a_comma, messages_about_a_file_name_the_line,
       files_that_are_no_config_are_refused, long_lines_stay_whole,

@@ -184,7 +184,7 @@ START_TEST(tables_are_stored_as_words)
 END_TEST
 
 /* A shard may come from another program: its words are checked when they are read. */
-START_TEST(wrong_words_are_refused)
+START_TEST(wrong_values_are_refused)
 {
     static const struct {
         const char *array;
@@ -491,7 +491,7 @@ START_TEST(a_disk_without_space_is_reported_first)
 END_TEST
 
 DATA_SUITE("shard", {shards_have_every_row, 2}, {floats_and_targets_keep_their_values, 1},
-           {shapes_are_kept, 2}, {tables_are_stored_as_words, 1}, {wrong_words_are_refused, 8},
+           {shapes_are_kept, 2}, {tables_are_stored_as_words, 1}, {wrong_values_are_refused, 8},
            {old_shards_are_read, 1}, {malformed_shards_are_refused, 9},
            {some_of_the_shards_are_not_enough, 2}, {shards_that_are_not_read_give_a_warning, 1},
            {mistakes_give_their_message, 1}, {a_full_disk_leaves_no_files, 1},

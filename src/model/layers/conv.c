@@ -58,11 +58,11 @@ static bool side_infer(struct dt__convolution_shape *s, int side, int in, int pa
         int all = kernel - 1 - (in - 1) % stride;
         if (all < 0) all = 0;
         s->before[side] = all / 2;
-        s->behind[side] = all - all / 2;
+        s->after[side] = all - all / 2;
         return true;
     }
     const int64_t padded = (int64_t)in + 2 * (int64_t)pad;
-    s->before[side] = s->behind[side] = pad;
+    s->before[side] = s->after[side] = pad;
     if (pad >= kernel || padded < kernel || padded > INT_MAX) return false;
     *out = ((int)padded - kernel) / stride + 1;
     return true;
@@ -198,7 +198,7 @@ const char *dt__convolution_emit(struct dt__emitter *e, const struct dt__layer *
     x = DT__NODE(e, "Conv", x, emit_filters(e, layer), bias);
     e->ints(e, "kernel_shape", 2, s->kernel);
     e->ints(e, "strides", 2, s->stride);
-    e->ints(e, "pads", 4, (const int[]){s->before[0], s->before[1], s->behind[0], s->behind[1]});
+    e->ints(e, "pads", 4, (const int[]){s->before[0], s->before[1], s->after[0], s->after[1]});
     e->integer(e, "group", s->groups);
     return dt__emit_rows(e, x, layer->out);
 }

@@ -34,7 +34,7 @@ static size_t block_place(const struct dt_source *source, unsigned char *memory,
     return at;
 }
 
-size_t dt__lent_rows_bytes(const struct dt_source *source)
+size_t dt__borrowed_rows_bytes(const struct dt_source *source)
 {
     struct dt__block block;
     const uint64_t fit = source->memory / dt__source_row_bytes(source);
@@ -53,7 +53,7 @@ static void block_copy(const struct dt_source *source, const struct dt__block *f
     if (to->z) memcpy(to->z + at * n, from->z, rows * n * sizeof *to->z);
 }
 
-dt_status dt__lent_rows_fill(const struct dt_source *source, void *memory)
+dt_status dt__borrowed_rows_fill(const struct dt_source *source, void *memory)
 {
     struct dt_source all = *source; /* its arrays are only read */
     struct dt__block to, from = {0};
@@ -78,7 +78,7 @@ done:
     return status;
 }
 
-void dt__lent_rows_attach(struct dt_source *source, void *memory)
+void dt__borrowed_rows_attach(struct dt_source *source, void *memory)
 {
-    if (memory) block_place(source, memory, &source->lent);
+    if (memory) block_place(source, memory, &source->borrowed);
 }
