@@ -17,6 +17,10 @@ job 2 data.train="$tmp/rows.csv" data.eval_fraction=0.3 run.dir="$tmp/one" model
 cp -r "$tmp/one" "$tmp/torn"
 sed -i '$d' "$tmp/torn/metrics.jsonl"
 printf '{"kind":"train","st' >>"$tmp/torn/metrics.jsonl"
+printf '%s\n' '{"metric":"loss","value":0.5,"rows":9,"repeats":5,"step":3}' \
+    '{"columns":["<!--<script>"],"importance":0.2,"deviation":0.1}' \
+    '{"columns":["b"],"importance":null,"deviation":null}' '{"columns":["tor' \
+    >"$tmp/one/importance.jsonl"
 
 "$dtrain" report "$tmp/one" "$tmp/one.html" || fail 'report of one run'
 "$dtrain" report "$tmp/one" "$tmp/torn" "$tmp/two.html" || fail 'report of two'
@@ -28,6 +32,7 @@ for page in one two; do
     check_eq "scripts that begin in $page.html" \
         "$(grep -oE '<script|<!--' "$tmp/$page.html" | wc -l)" 2
 done
+check_eq 'columns of the page' "$(grep -o '"columns":' "$tmp/two.html" | wc -l)" 2
 expect_line "$tmp/two.html" '"status":"interrupted"' 'the torn run is not interrupted'
 for arguments in '' "$tmp/one" "$tmp/one $tmp"; do
     # shellcheck disable=SC2086  # words
@@ -107,6 +112,7 @@ for page in one two; do
         --user-data-dir="$tmp/chromium" --dump-dom "file://$tmp/$page.html" >"$tmp/dom" \
         2>/dev/null || fail 'chromium'
     for text in 'Held-out accuracy' 'Starts and ends' 'Configuration' 'confusion at step' \
+        'What columns are worth' \
         '&lt;/script&gt;&lt;b&gt;x' 'caf\xE9'; do
         grep -qF -e "$text" "$tmp/dom" || fail "$page.html does not show '$text'"
     done
