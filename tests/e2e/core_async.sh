@@ -33,7 +33,7 @@ check_ge seconds "$(record "$tmp/whole" final wall_secs)" \
         awk '{print $1 / $2}')"
 
 run 3 stopped train.epochs=1000000 &
-settle grep -q '"kind":"train"' "$tmp/stopped/metrics.jsonl" ||
+wait_until grep -q '"kind":"train"' "$tmp/stopped/metrics.jsonl" ||
     fail_with "$tmp/err" 'it does not start'
 kill -USR1 "$(pid "$tmp/stopped" mpirun)"
 wait $!

@@ -41,7 +41,7 @@ for count in step gradients_sent gradients_applied; do
 done
 
 run_two killed run.checkpoint_steps=5 train.max_steps=100000 test.slow_rank=1 test.slow_secs=0.05 &
-settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed/metrics.jsonl" ||
+wait_until grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed/metrics.jsonl" ||
     fail 'no checkpoint'
 kill -KILL "$(pid "$tmp/killed" dtrain 3)"
 wait $!

@@ -17,7 +17,7 @@ launch() {
         2>"$dir.err" &
 }
 begun() {
-    settle grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" ||
+    wait_until grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" ||
         fail_with "$dir.err" "$dir does not start"
 }
 # refused CODE ARGUMENT...: launch ends with CODE and one error line.

@@ -52,7 +52,7 @@ done
 mkfifo "$tmp/fifo"
 "$dtrain" predict "$tmp/run" <"$tmp/fifo" >&- 2>"$tmp/err" &
 exec 9>"$tmp/fifo"
-settle grep -q '^dtrain: predict: ' "$tmp/err" || fail_with "$tmp/err" 'predict'
+wait_until grep -q '^dtrain: predict: ' "$tmp/err" || fail_with "$tmp/err" 'predict'
 check_eq 'in place of the closed one' "$(readlink "/proc/$!/fd/1")" /dev/null
 exec 9>&-
 wait $!

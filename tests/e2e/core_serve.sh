@@ -58,11 +58,11 @@ train train.epochs=20
 head -c 5000 "$tmp/run/ckpt/latest.h5" >"$tmp/new.h5"
 touch -d 2020-01-01 "$tmp/new.h5"
 mv "$tmp/new.h5" "$tmp/model.h5"
-settle grep -q 'passed over' "$tmp/log" || fail 'half a model is not passed over'
+wait_until grep -q 'passed over' "$tmp/log" || fail 'half a model is not passed over'
 check_eq 'rows meanwhile' "$(v1 '{"instances":[[1,2],[0.5,1]]}' | values)" "$want"
 tail -c +5001 "$tmp/run/ckpt/latest.h5" >>"$tmp/model.h5"
 touch -d 2020-01-01 "$tmp/model.h5"
-settle grep -q 'in place of' "$tmp/log" || fail 'a newer model is not taken up'
+wait_until grep -q 'in place of' "$tmp/log" || fail 'a newer model is not taken up'
 check_eq 'rows after that' "$(v1 '{"instances":[[1,2],[0.5,1]]}' | values)" \
     "$(printf '[1,2]\n[0.5,1]\n' | predicted)"
 # A model that cannot be read for a while is tried again, though its file does not change.
@@ -72,10 +72,10 @@ train train.epochs=30
 cp "$tmp/run/ckpt/latest.h5" "$tmp/new.h5"
 mv "$tmp/new.h5" "$tmp/model.h5"
 passed_over() { [ "$(grep -c 'passed over' "$tmp/log")" -gt 1 ]; }
-settle passed_over || fail 'a file is read without descriptors'
+wait_until passed_over || fail 'a file is read without descriptors'
 prlimit --pid $server --nofile="$descriptors":
 taken_up() { [ "$(grep -c 'in place of' "$tmp/log")" -gt 1 ]; }
-settle taken_up || fail 'a file that can be read again is not'
+wait_until taken_up || fail 'a file that can be read again is not'
 
 kill -TERM $server
 wait $server || fail 'a stop'

@@ -16,7 +16,7 @@ run whole 2>"$tmp/out" || fail_with "$tmp/out" 'the undisturbed run'
 # stop NAME: starts a run whose steps are slow, calls `ask`, and resumes.
 stop() {
     run "$1" test.slow_rank=1 test.slow_secs=0.2 run.log_steps=5 2>"$tmp/err" &
-    settle grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" ||
+    wait_until grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" ||
         fail_with "$tmp/err" "$1 does not start"
     ask "$1"
     wait $!
@@ -37,7 +37,7 @@ stop term
 # directory of MPI's, which all such processes would share.
 OMPI_MCA_orte_tmpdir_base=/proc/none "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/alone" \
     data.train="$tmp/data/train.csv" data.eval= test.slow_rank=0 test.slow_secs=0.2 2>"$tmp/err" &
-settle grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'it does not start alone'
+wait_until grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'it does not start alone'
 children=$(for child in $(cat "/proc/$!/task/$!/children"); do cat "/proc/$child/comm"; done)
 [ "${children:-dtrain-hdf5}" = dtrain-hdf5 ] || fail "alone, it has started $children"
 kill -USR1 $!

@@ -57,12 +57,12 @@ done
 
 # ---- killed, and resumed with other ranks --------------------------------------------------------
 run 3 killed test.slow_rank=1 test.slow_secs=0.1 &
-settle grep -q '"kind":"checkpoint","step":[5-9]' "$tmp/killed/metrics.jsonl" ||
+wait_until grep -q '"kind":"checkpoint","step":[5-9]' "$tmp/killed/metrics.jsonl" ||
     fail 'no checkpoint'
 kill -KILL "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
 by_itself $?
-settle gone || fail 'a process is left'
+wait_until gone || fail 'a process is left'
 from=$(readlink "$tmp/killed/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/')
 good 2 killed test.slow_rank=1 test.slow_secs=0.05
 check_eq 'resumed from' "$(record "$tmp/killed" start step)" "$from"

@@ -19,5 +19,5 @@ last() {
     for key in rows loss rmse mae r2; do
         check_eq "$key" "$(record "$tmp/$1" eval $key)" "$(json $key <"$tmp/json")"
     done
-    settle gone || fail "a process of $1 is left"
+    wait_until gone || fail "a process of $1 is left"
 }

@@ -16,7 +16,7 @@ ends() {
     ! grep -q 'run.stall_secs' "$tmp/err" || fail_with "$tmp/err" 'only the watchdog ends it'
     [ -z "$1" ] || [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || fail 'error lines'
     grep -q "^dtrain: error:.*$1" "$tmp/err" || [ -z "$1" ] || fail "the error lacks '$1'"
-    settle gone_here || fail 'a rank is left'
+    wait_until gone_here || fail 'a rank is left'
 }
 gone_here() { [ -z "$(pid "$tmp/$name" dtrain)" ]; }
 

@@ -22,8 +22,8 @@ newest() { ls "$1/ckpt" | sed -n 's/^step-0*\([0-9][0-9]*\).h5$/\1/p' | sort -n 
 kill_once() {
     rm -f "$tmp/err"
     kill_job "$1" "$tmp/$1" 2>"$tmp/err" >"$tmp/out" &
-    settle grep -q 'ing at step' "$tmp/err" || fail_with "$tmp/err" "start $kills of $1"
-    settle test -e "$tmp/$1/ckpt/latest.h5" || fail "no first checkpoint of $1"
+    wait_until grep -q 'ing at step' "$tmp/err" || fail_with "$tmp/err" "start $kills of $1"
+    wait_until test -e "$tmp/$1/ckpt/latest.h5" || fail "no first checkpoint of $1"
     grep -q 'resuming at step' "$tmp/err" && resumes=$((resumes + 1))
     sleep "$(random 2).$(random 10)$(random 10)"
     victim=$(pid "$tmp/$1" dtrain "$2")
@@ -34,7 +34,7 @@ kill_once() {
     by_itself $?
     millis=$(millis_since "$start")
     [ $millis -le $slowest ] || slowest=$millis
-    settle gone || fail 'a process is left'
+    wait_until gone || fail 'a process is left'
     saving "$tmp/$1" && torn=$((torn + 1))
     echo "$1, kill $kills: rank $2 at step $(newest "$tmp/$1") or so, $millis ms to the end"
 }

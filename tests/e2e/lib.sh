@@ -135,9 +135,9 @@ expect_rank() {
     grep -q "rank $1" "$3" || untold "$2" "$3" || fail_with "$3" "rank $1 is not named"
 }
 
-# settle COMMAND...: waits until the command succeeds; fails after $limit seconds, ample on any
+# wait_until COMMAND...: waits until the command succeeds; fails after $limit seconds, ample on any
 # machine.
-settle() {
+wait_until() {
     deadline=$(($(date +%s) + limit))
     until "$@" >/dev/null 2>&1; do
         [ "$(date +%s)" -le $deadline ] || return 1
@@ -146,7 +146,7 @@ settle() {
 }
 # await_checkpoint RUN_DIR [STEP]: waits for a checkpoint of a step that starts so, 1 to 9 without.
 await_checkpoint() {
-    settle grep -q "\"kind\":\"checkpoint\",\"step\":${2:-[1-9]}" "$1/metrics.jsonl"
+    wait_until grep -q "\"kind\":\"checkpoint\",\"step\":${2:-[1-9]}" "$1/metrics.jsonl"
 }
 # latest_step RUN_DIR: the step of its latest checkpoint.
 latest_step() { readlink "$1/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/'; }
@@ -171,7 +171,7 @@ expect_error() {
     [ $status -eq "$code" ] || fail_with "$tmp/err" "exit $status, expected $code: $*"
     [ "$errors" -eq 1 ] || fail_with "$tmp/err" "$errors error lines: $*"
     case $line in *"$text"*) ;; *) fail "the error does not hold '$text': $*" ;; esac
-    settle gone || fail "a process is left: $*"
+    wait_until gone || fail "a process is left: $*"
 }
 
 # slow_survey: options for data whose survey takes 24 seconds and more: 120 files.

@@ -17,7 +17,7 @@ stop() {
     name=$1
     shift
     run 3 "$name" $local test.slow_rank=1 test.slow_secs=0.1 "$@" &
-    settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/$name/metrics.jsonl" ||
+    wait_until grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/$name/metrics.jsonl" ||
         fail "$name does not start"
     kill -USR1 "$(pid "$tmp/$name" mpirun)"
     wait $!

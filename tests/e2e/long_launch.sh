@@ -53,7 +53,7 @@ for event in $(seq "${EVENTS:-4}"); do
     start=$(now)
     launch $name &
     job=$!
-    settle grep -q '"kind":"train","step":'$step, "$tmp/$name/metrics.jsonl" ||
+    wait_until grep -q '"kind":"train","step":'$step, "$tmp/$name/metrics.jsonl" ||
         fail_with "$tmp/err" 'no start'
     disturb $(((first + event) % 3))
     echo "event $event: $what at step $step"

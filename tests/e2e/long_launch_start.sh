@@ -19,13 +19,13 @@ a_rank() { # a_rank NAME: sets $victim
 one_kill() { # one_kill NAME
     launch "$1" &
     job=$!
-    settle a_rank "$1" || fail "$1 does not start"
+    wait_until a_rank "$1" || fail "$1 does not start"
     millis=$(random 1000)
     sleep "$(printf 0.%03d "$millis")"
     a_rank "$1" && kill -KILL "$victim" && said="rank $victim killed after $millis ms" ||
         said='over before'
     start=$(now)
-    settle sh -c "! kill -0 $job" || fail_with "$tmp/$1.err" "$1: $said, and no end"
+    wait_until sh -c "! kill -0 $job" || fail_with "$tmp/$1.err" "$1: $said, and no end"
     wait $job
     code=$?
     errors=$(grep -c '^dtrain: error:' "$tmp/$1.err")

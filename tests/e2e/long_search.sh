@@ -25,9 +25,9 @@ use() {
     done | awk 'NF == 3 { for (i = 1; i <= 3; i++) if ($i > most[i]) most[i] = $i }
         END { print most[1], most[2], most[3] }'
 }
-settle begun 50 || fail_with err 'no 50 trials'
+wait_until begun 50 || fail_with err 'no 50 trials'
 early=$(use)
-settle begun 800 || fail_with err 'no 800 trials'
+wait_until begun 800 || fail_with err 'no 800 trials'
 late=$(use)
 begun 1000 && fail 'the search ended too early to look'
 wait $job || fail_with err 'a search of 1000 trials'

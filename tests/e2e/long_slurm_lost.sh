@@ -16,7 +16,7 @@ id=$(DTRAIN=$dtrain OMPI_MCA_btl_tcp_if_include=eth0 slurm sbatch --parsable --n
     --ntasks-per-node=2 --output="$tmp/lost.log" scripts/slurm/dtrain.sbatch \
     "$recipes/exp-curve.ini" run.dir="$tmp/lost" $keys test.slow_rank=1 test.slow_secs=0.05) ||
     fail sbatch
-settle grep -q '"step":40,' "$tmp/lost/metrics.jsonl" || fail_with "$tmp/lost.log" 'no start'
+wait_until grep -q '"step":40,' "$tmp/lost/metrics.jsonl" || fail_with "$tmp/lost.log" 'no start'
 check_eq 'hosts before' "$(record "$tmp/lost" start hosts)" 2
 batch=$(host_name 1) other=$(host_name 2)
 on_host 2 ip link set eth0 down

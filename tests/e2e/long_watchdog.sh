@@ -16,7 +16,7 @@ for rank in 0 2; do
     stalls meeting-$rank $rank "$host" ''
 done
 watched 3 survey $(slow_survey) 2>"$tmp/err" >"$tmp/out" &
-settle test -f "$tmp/survey/lock" || fail_with "$tmp/err" 'no survey'
+wait_until test -f "$tmp/survey/lock" || fail_with "$tmp/err" 'no survey'
 sleep 2
 stalls survey 0 "$host" survey
 begin 4 evaluator eval.dedicated=yes run.checkpoint_steps=200

@@ -34,7 +34,7 @@ host_name() { echo "dt$$-$1"; }
 hold() {
     unshare --net --uts --ipc --mount sleep 3600 >/dev/null 2>&1 </dev/null &
     echo $! >"$bed/$1"
-    settle entered "$bed/$1" || fail "namespaces of $1"
+    wait_until entered "$bed/$1" || fail "namespaces of $1"
 }
 entered() {
     [ "$(readlink "/proc/$(cat "$1")/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] &&

@@ -6,7 +6,7 @@ serve() {
     "$dtrain" serve "$@" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
     server=$!
     at_exit "kill -9 $server 2>/dev/null"
-    settle serving || fail "$(cat "$tmp/log")"
+    wait_until serving || fail "$(cat "$tmp/log")"
     port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
 }
 ask() { # PATH [BODY]
@@ -61,12 +61,12 @@ sys.stdout.write(urllib.request.urlopen(url).read().decode())" "$1"
     newest() {
         [ "$(get /metrics | sed -n 's/^dtrain_serve_model_version //p')" = $((version + swaps)) ]
     }
-    settle newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
+    wait_until newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
     check_ge 'versions taken up' "$(grep -c 'in place of' "$tmp/log")" 1
     mkdir "$tmp/run/export/best/999999"
     echo damaged >"$tmp/run/export/best/999999/model.h5"
     passed_over() { grep -q 'passed over' "$tmp/log"; }
-    settle passed_over || fail 'a damaged version is not passed over'
+    wait_until passed_over || fail 'a damaged version is not passed over'
 
     serve_client slow "$port" $((20 * PATIENCE)) >"$tmp/slow" &
     slow=$!
@@ -90,7 +90,7 @@ sys.stdout.write(urllib.request.urlopen(url).read().decode())" "$1"
     serve_client load "$port" 20000 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
     load=$!
     under_load() { [ "$(answered)" -gt $((before + 50)) ]; }
-    settle under_load || fail 'no load'
+    wait_until under_load || fail 'no load'
     kill -TERM $server
     wait $server
     check_eq 'exit code' $? 0

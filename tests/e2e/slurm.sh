@@ -21,7 +21,7 @@ slurm_up() {
         on_host $i slurmd -N "$(host_name $i)"
         i=$((i + 1))
     done
-    settle slurm_ready "$1" || { cat "$bed_slurm"/*.log; fail 'Slurm does not start'; }
+    wait_until slurm_ready "$1" || { cat "$bed_slurm"/*.log; fail 'Slurm does not start'; }
 }
 
 write_slurm_conf() {
@@ -82,22 +82,22 @@ slurm_down() {
     for pid in "$bed_slurm"/slurm*.pid "$bed_slurm"/munged.pid; do
         [ -f "$pid" ] && kill "$(cat "$pid")"
     done
-    settle slurm_gone
+    wait_until slurm_gone
 }
 slurm_gone() { ! ls "$bed_slurm"/slurm*.pid; }
 
 # slurm_again JOB: a job that queued itself again starts soon after nothing is left of it, not after
 # Slurm's pause of two minutes. (slurmd refuses a start in the second in which the job was ended.)
 slurm_again() {
-    settle slurm_is "$1" PENDING || fail "job $1 is $(slurm_state "$1"), not pending"
-    settle slurm_swept "$1" || fail "a step of job $1 does not end"
+    wait_until slurm_is "$1" PENDING || fail "job $1 is $(slurm_state "$1"), not pending"
+    wait_until slurm_swept "$1" || fail "a step of job $1 does not end"
     slurm scontrol update jobid="$1" starttime=now+3
 }
 slurm_swept() { ! ls -d "$bed_slurm"/spool-*/*[_.]"$1".* "$bed_slurm"/spool-*/job*"$1"; }
 
 # slurm_completes JOB: fails with Slurm's own logs if the job does not.
 slurm_completes() {
-    settle slurm_is "$1" COMPLETED && return
+    wait_until slurm_is "$1" COMPLETED && return
     tail -n 20 "$bed_slurm"/slurm*.log
     fail "job $1 is $(slurm_state "$1")"
 }

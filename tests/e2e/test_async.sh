@@ -113,7 +113,7 @@ status=$?
 [ $status -ne 0 ] || fail 'a killed worker: exit 0'
 by_itself $status
 expect_rank 2 $status "$tmp/out"
-settle gone || fail 'a process is left'
+wait_until gone || fail 'a process is left'
 at=$(latest_step "$tmp/kill")
 good 3 kill train.epochs=1000000 train.max_steps=$((at + 400))
 check_eq 'resumed from' "$(record "$tmp/kill" start step)" "$at"

@@ -7,7 +7,7 @@
 
 keys="$keys train.epochs=1000000"
 run stop &
-settle grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl" || fail_with "$tmp/out" 'no train record'
+wait_until grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl" || fail_with "$tmp/out" 'no train record'
 kill -TERM "$(pid "$tmp/stop" dtrain 3)"
 wait $!
 check_eq 'exit of the stopped run' $? 75
@@ -30,7 +30,7 @@ for rank in 0 3; do
     status=$?
     [ $status -ne 0 ] || fail "rank $rank is killed: exit 0"
     expect_rank $rank $status "$tmp/out"
-    settle no_dtrain "$tmp/killed-$rank" || fail 'a rank is left'
+    wait_until no_dtrain "$tmp/killed-$rank" || fail 'a rank is left'
     at=$(latest_step "$tmp/killed-$rank")
     good killed-$rank train.max_steps=$((at + 300))
     accounts killed-$rank $((at + 300)) 4

@@ -81,7 +81,7 @@ good 4 apart $apart train.max_steps=40
 run 4 apart $apart data.eval="$tmp/shifted.csv" eval.start_delay_secs=1000 \
     test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
 goes_on() { [ "$(record "$tmp/apart" checkpoint step)" -ge 60 ]; }
-settle goes_on || fail_with "$tmp/err" 'other rows: the run gets no farther'
+wait_until goes_on || fail_with "$tmp/err" 'other rows: the run gets no farther'
 kill -KILL "$(pid "$tmp/apart" dtrain 1)"
 wait $!
 at=$(readlink "$tmp/apart/ckpt/latest.h5" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
@@ -102,7 +102,7 @@ expect_line "$tmp/err" 'best rmse on the rows held out: .*, at step 100;' 'anoth
 # ---- records that are deleted --------------------------------------------------------------------
 run 1 lost test.slow_rank=0 test.slow_secs=0.03 2>"$tmp/err" &
 started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
-settle started || fail_with "$tmp/err" 'the run gets no farther'
+wait_until started || fail_with "$tmp/err" 'the run gets no farther'
 rm "$tmp/lost/metrics.jsonl"
 wait $! || fail_with "$tmp/err" 'deleted records end the run'
 expect_line "$tmp/err" 'warning:.*metrics.jsonl: was deleted' 'not a word of deleted records'

@@ -28,7 +28,7 @@ one_error() {
     check_eq 'exit code' "$2" 1
     check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
     grep '^dtrain: error:' "$tmp/err" | grep -F "$1" || fail_with "$tmp/err" "the error lacks '$1'"
-    settle gone || fail 'a process is left'
+    wait_until gone || fail 'a process is left'
 }
 
 # ---- damaged -------------------------------------------------------------------------------------
@@ -72,9 +72,9 @@ later() { [ "$(record "$tmp/disk/run" checkpoint step)" -ge "$1" ]; }
 
 # During the run, for a while: no save that fails, and no record, ends it.
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.05 run.log_steps=5 &
-settle later 20 || fail_with "$tmp/err" 'no checkpoints'
+wait_until later 20 || fail_with "$tmp/err" 'no checkpoints'
 fill
-settle grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
+wait_until grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
 rm "$tmp/disk/filler"
 wait $! || fail_with "$tmp/err" 'a disk that was full for a while'
 grep '^dtrain: warning: checkpoint' "$tmp/err" | head -n 1
@@ -84,7 +84,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 # Until the end: what was saved before still loads. The error is the save's, not a pending record's.
 rm -rf "$tmp/disk/run"
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.05 run.log_steps=5 &
-settle later 20 || fail_with "$tmp/err" 'no checkpoints'
+wait_until later 20 || fail_with "$tmp/err" 'no checkpoints'
 fill
 wait $!
 one_error 'step-000000320.h5' $?
@@ -98,7 +98,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 rm -rf "$tmp/disk/run"
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.15 run.checkpoint_steps=0 eval.steps=20 \
     eval.patience=2 train.lr=0 &
-settle grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'no start'
+wait_until grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'no start'
 fill
 wait $!
 one_error 'No space' $?
@@ -109,7 +109,7 @@ rm "$tmp/disk/filler"
 rm -rf "$tmp/disk/run"
 run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.1 eval.dedicated=yes \
     eval.start_delay_secs=20 export.best=yes run.replicas=1 &
-settle later 20 || fail_with "$tmp/err" 'no checkpoints'
+wait_until later 20 || fail_with "$tmp/err" 'no checkpoints'
 fill
 wait $!
 one_error 'No space' $?

@@ -46,10 +46,10 @@ for rank in 0 1 2; do
         at=$(record "$tmp/killed" eval step)
         [ "$at" -ge $((40 << rank)) ] && [ "$at" -gt "${before:-0}" ]
     }
-    settle farther || fail_with "$tmp/err" 'a run gets no farther'
+    wait_until farther || fail_with "$tmp/err" 'a run gets no farther'
     kill -KILL "$(pid "$tmp/killed" dtrain $rank)" || fail 'the run ends before it is killed'
     wait $!
-    settle gone || fail 'a process is left'
+    wait_until gone || fail 'a process is left'
 done
 good 3 killed
 same killed

@@ -49,7 +49,7 @@ for kind in ple cosine; do
     "$dtrain" run.dir="$tmp/$kind-killed" $keys $encode >"$tmp/log" 2>&1 &
     killed=$!
     has_three() { [ "$(records "$tmp/$kind-killed" checkpoint step | wc -l)" -ge 3 ]; }
-    settle has_three || fail_with "$tmp/log"
+    wait_until has_three || fail_with "$tmp/log"
     kill -9 $killed
     wait $killed 2>/dev/null
     last=$(ls "$tmp/$kind-killed/ckpt" | sed -n 's/^step-0*\([1-9][0-9]*\).h5$/\1/p' | tail -n 1)

@@ -34,11 +34,11 @@ grows() { [ "$(newest)" -ge $((at + 1000)) ]; }
 niceness() { awk '{print $19}' "/proc/$(pid "$tmp/slow" dtrain "$1")/stat"; }
 run slow test.slow_rank=3 test.slow_secs=2 run.keep=2 run.checkpoint_steps=200 train.epochs=1500 \
     model.hidden=256,256 2>"$tmp/err" &
-settle evaluates || fail_with "$tmp/err" 'the evaluator does not start'
+wait_until evaluates || fail_with "$tmp/err" 'the evaluator does not start'
 evaluator=$(pid "$tmp/slow" dtrain 3)
 kill -STOP "$evaluator"
 at=$(newest) oldest=$(ls "$tmp"/slow/ckpt/step-*.h5 | head -n 1)
-settle grows || fail_with "$tmp/err" 'training waits for the evaluator'
+wait_until grows || fail_with "$tmp/err" 'training waits for the evaluator'
 nice=$(niceness 1) # of a job that is nicer than that, its own
 check_eq 'niceness of the evaluator' "$(niceness 3)" "$((nice > 10 ? nice : 10))"
 [ -f "$oldest" ] || fail 'a checkpoint is deleted under evaluation'

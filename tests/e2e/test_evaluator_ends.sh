@@ -13,7 +13,7 @@ started() { [ "$(record "$tmp/$name" checkpoint step)" -ge 100 ]; }
 begin() {
     name=$1
     run "$@" 2>"$tmp/err" &
-    settle started || fail_with "$tmp/err" "$name does not start"
+    wait_until started || fail_with "$tmp/err" "$name does not start"
 }
 # interrupt NAME: by USR1 to mpirun.
 interrupt() {
@@ -58,12 +58,12 @@ broken() {
     [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status: $1"
     by_itself $status
     [ -z "$2" ] || grep -q "^dtrain: error:.*$2" "$tmp/err" || fail_with "$tmp/err" "$1"
-    settle gone || fail "a process is left: $1"
+    wait_until gone || fail "a process is left: $1"
 }
 run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
 broken 'a loss that is not finite' 'the loss of'
 begin killed test.slow_rank=1 test.slow_secs=0.03
-settle grep -q '"rank":3,[^}]*"role":"evaluator"' "$tmp/killed/status.json" ||
+wait_until grep -q '"rank":3,[^}]*"role":"evaluator"' "$tmp/killed/status.json" ||
     fail 'status.json knows no evaluator'
 kill -KILL "$(pid "$tmp/killed" dtrain 3)"
 broken 'a killed evaluator' ''
@@ -72,9 +72,9 @@ last killed completed
 check_eq 'bits of a killed and resumed run' "$(crc "$tmp/killed")" "$(crc "$tmp/whole")"
 over() { [ "$(record "$tmp/hangs" checkpoint step)" = 800 ]; }
 run hangs test.slow_rank=3 test.slow_secs=1 run.stall_secs=20 2>"$tmp/err" &
-settle test -f "$tmp/hangs/lock" || fail_with "$tmp/err" 'it does not start'
+wait_until test -f "$tmp/hangs/lock" || fail_with "$tmp/err" 'it does not start'
 evaluator=$(pid "$tmp/hangs" dtrain 3)
-settle over || fail 'training does not end'
+wait_until over || fail 'training does not end'
 kill -STOP "$evaluator"
 broken 'a stopped evaluator' 'rank 3 on'
 # A run that is started again reports what it could not report before.

@@ -41,11 +41,11 @@ for kill in 1 2; do
     run 3 killed test.slow_rank=1 test.slow_secs=0.03 2>"$tmp/err" &
     before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
     farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 60)) ]; }
-    settle farther || fail_with "$tmp/err" 'a run gets no farther'
+    wait_until farther || fail_with "$tmp/err" 'a run gets no farther'
     whole
     kill -KILL "$(pid "$tmp/killed" dtrain 0)" || fail 'the run ends before it is killed'
     wait $!
-    settle gone || fail 'a process is left'
+    wait_until gone || fail 'a process is left'
     whole
 done
 good 3 killed
@@ -65,10 +65,10 @@ check_eq 'best after the gap' "$(highest gap best)" "$at"
 # ---- a dedicated evaluator, killed and resumed where only worse ones follow ----------------------
 measured() { [ "$(record "$tmp/apart" eval step)" -ge 560 ]; }
 run 4 apart eval.dedicated=yes train.epochs=1000 test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
-settle measured || fail_with "$tmp/err" 'the evaluator measures nothing'
+wait_until measured || fail_with "$tmp/err" 'the evaluator measures nothing'
 kill -KILL "$(pid "$tmp/apart" dtrain 3)" || fail 'the run ends before it is killed'
 wait $!
-settle gone || fail 'a process is left'
+wait_until gone || fail 'a process is left'
 before=$(highest apart best)
 good 4 apart eval.dedicated=yes train.epochs=1000 \
     train.max_steps=$(($(record "$tmp/apart" checkpoint step) + 100))

@@ -79,7 +79,7 @@ done
 "$dtrain" importance useless importance.repeats=10000 >lines 2>err &
 measures=$!
 begun() { grep -q 'importance: useless' err; }
-settle begun || fail 'importance does not begin'
+wait_until begun || fail 'importance does not begin'
 kill -TERM $measures
 wait $measures
 check_eq 'exit code of a stop' $? 75

@@ -34,7 +34,7 @@ grep '^\./dtrain serve' "$tmp/pasted" | sed 's/&$/serve.port=0/; s/^/exec /' >"$
 sh "$tmp/serve" 2>"$tmp/log" &
 at_exit "kill $! 2>/dev/null"
 serving() { grep -q ' at http' "$tmp/log"; }
-settle serving || fail_with "$tmp/log"
+wait_until serving || fail_with "$tmp/log"
 port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
 need curl
 sed -n "/^curl/s/8501/$port/p" "$tmp/pasted" | sh >"$tmp/answer" 2>/dev/null

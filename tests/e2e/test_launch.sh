@@ -27,7 +27,7 @@ stop_once() {
     shift
     "$dtrain" launch "$@" $common run.dir="$tmp/none" 2>"$tmp/err" &
     job=$!
-    settle test -e "$there" || fail "$there is not made"
+    wait_until test -e "$there" || fail "$there is not made"
     kill -INT $job
     wait $job
 }
@@ -85,7 +85,7 @@ END
 "$dtrain" launch --mca plm_rsh_agent "$tmp/slowly" --hostfile "$tmp/slow" -np 2 $common \
     run.dir="$tmp/none" 2>"$tmp/slow.err" &
 slow=$!
-settle test -e "$tmp/asked" || fail 'no host is asked'
+wait_until test -e "$tmp/asked" || fail 'no host is asked'
 kill -STOP $slow
 stopped_at=$(date +%s)
 PATH=$true_path
@@ -166,7 +166,7 @@ exit 127
 END
 restarts=1
 launch lacks
-settle sh -c "! kill -0 $job" || fail 'what a job leaves behind is waited for'
+wait_until sh -c "! kill -0 $job" || fail 'what a job leaves behind is waited for'
 touch "$tmp/lacked"
 wait $job
 check_eq 'exit of ranks that cannot be run' $? 1
@@ -225,9 +225,9 @@ END
 FLOODS=$tmp/floods "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/flood" &
 job=$!
 while [ -n "$(head -c 4096)" ]; do :; done <"$tmp/flood" &
-settle test -e "$tmp/floods" || fail 'no flood'
+wait_until test -e "$tmp/floods" || fail 'no flood'
 kill -INT $job
-settle sh -c "! kill -0 $job" || { kill -KILL $job; fail 'a flood holds a signal back'; }
+wait_until sh -c "! kill -0 $job" || { kill -KILL $job; fail 'a flood holds a signal back'; }
 wait $job
 check_eq 'exit of a stop in a flood' $? 75
 PATH=$true_path
@@ -289,7 +289,7 @@ stop_once "$tmp/late" --mca plm_rsh_agent "$tmp/never" --hostfile "$tmp/hosts"
 check_eq 'exit of a stop while hosts are asked' $? 75
 expect_no_line "$tmp/err" 'does not answer' 'a stop waits for hosts'
 unasked() { [ -z "$(echo "1000$$" | grep -lzxFf - /proc/[0-9]*/cmdline 2>/dev/null)" ]; }
-settle unasked || fail 'a host is asked for ever'
+wait_until unasked || fail 'a host is asked for ever'
 # An address of this host needs no agent, as in mpirun.
 OWN=$(hostname -I | tr ' ' '\n' | grep -m 1 '^[0-9.]*$')
 export OWN

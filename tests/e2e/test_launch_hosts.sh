@@ -24,7 +24,7 @@ launch() {
 }
 # await_start NAME: waits for its record of step 60.
 await_start() {
-    settle grep -q '"kind":"train","step":60' "$tmp/$1/metrics.jsonl" ||
+    wait_until grep -q '"kind":"train","step":60' "$tmp/$1/metrics.jsonl" ||
         fail_with "$tmp/err" 'no start'
 }
 

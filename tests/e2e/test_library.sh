@@ -88,7 +88,7 @@ if command -v c++ >/dev/null && command -v curl >/dev/null; then
     mkfifo "$tmp/end"
     "$tmp/serve-c++" "$tmp/run" <"$tmp/end" >"$tmp/out" 2>&1 &
     exec 9>"$tmp/end"
-    settle grep -q 'at port' "$tmp/out" || { exec 9>&-; cat "$tmp/out"; fail 'serve.cpp'; }
+    wait_until grep -q 'at port' "$tmp/out" || { exec 9>&-; cat "$tmp/out"; fail 'serve.cpp'; }
     address=http://127.0.0.1:$(sed 's/.* //' "$tmp/out")/v1/models/default:predict
     curl -s -d "{\"instances\": [[$row]]}" "$address" >"$tmp/answer"
     expect_line "$tmp/answer" "\"$want\"" 'an answer of serve.cpp'

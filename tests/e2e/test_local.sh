@@ -62,7 +62,7 @@ run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.2 &
 await_checkpoint "$tmp/killed" '[2-9][0-9],' || fail 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
-settle gone || fail 'a process is left'
+wait_until gone || fail 'a process is left'
 good 1 killed $local
 same killed np1
 # half NP THEN: stopped at 56; groups and outer momentum are in the checkpoint.

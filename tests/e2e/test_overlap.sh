@@ -72,11 +72,11 @@ net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
 
 # ---- kill, and resume with other ranks -----------------------------------------------------------
 run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.2 run.keep=0 &
-settle grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" ||
+wait_until grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" ||
     fail 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
-settle gone || fail 'a process is left'
+wait_until gone || fail 'a process is left'
 "$dtrain" inspect "$tmp/killed" | grep -q 'the weights do not know of their last round yet' ||
     fail 'inspect tells nothing'
 cp -r "$tmp/killed" "$tmp/elsewhere"

@@ -122,7 +122,7 @@ exec 3>"$tmp/in"
 answers() { [ "$(wc -l <"$tmp/out")" -ge "$1" ]; }
 for n in 1 2; do
     echo '[39.1,18.7,181,3750]' >&3
-    settle answers $n || fail "no answer to row $n while input pauses"
+    wait_until answers $n || fail "no answer to row $n while input pauses"
 done
 exec 3>&-
 wait $! || fail 'a stream that ends'

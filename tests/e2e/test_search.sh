@@ -82,13 +82,13 @@ limit=60
 begun() { [ "$(grep -c '"trial"' s/search.jsonl 2>/dev/null)" -ge "$1" ]; }
 for done in 1 5; do
     search 2 $slow &
-    settle begun $done || { cat err; fail "no $done decisions"; }
+    wait_until begun $done || { cat err; fail "no $done decisions"; }
     kill -9 "$(pid "$tmp/s" mpirun)"
     wait
-    settle gone || fail 'a process is left'
+    wait_until gone || fail 'a process is left'
     [ $done = 5 ] && continue
     search 3 $slow &
-    settle begun 3 || { cat err; fail 'no 3 decisions'; }
+    wait_until begun 3 || { cat err; fail 'no 3 decisions'; }
     kill -USR1 "$(pid "$tmp/s" mpirun)"
     wait $!
     check_eq 'exit code of a stop' $? 75

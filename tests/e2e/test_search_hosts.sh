@@ -36,7 +36,7 @@ hosts_slots 2 1 1
 search on_hosts 4 run.dir="$tmp/s" run.stall_secs=10 test.slow_rank=0 test.slow_secs=0.08 &
 job=$!
 begun() { [ "$(grep -c '"trial"' s/search.jsonl)" -ge 2 ]; }
-settle begun || fail_with err 'no decisions'
+wait_until begun || fail_with err 'no decisions'
 lost=$(cat "$bed/$(host_name 3)")
 network=$(readlink "/proc/$lost/ns/net")
 for process in /proc/[0-9]*; do
@@ -48,7 +48,7 @@ status=$?
 by_itself $status
 [ $status -ne 0 ] || fail 'the loss of a host: exit 0'
 ended() { [ -z "$(pid "$tmp/s" dtrain)" ]; }
-settle ended || fail 'a process is left'
+wait_until ended || fail 'a process is left'
 [ "$(grep -c '"trial"' s/search.jsonl)" -lt 6 ] || fail 'the search ended before the host was lost'
 
 hosts_slots 2 1

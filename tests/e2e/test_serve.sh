@@ -99,7 +99,7 @@ train_table() {
         2>"$tmp/err" || fail "$(cat "$tmp/err")"
 }
 train_table train.epochs=9
-settle newer_than 0 || fail 'a newer checkpoint is not taken up'
+wait_until newer_than 0 || fail 'a newer checkpoint is not taken up'
 rm -rf "$tmp/table"
 train_table train.epochs=9 run.seed=2
 check_answer() {
@@ -108,7 +108,7 @@ check_answer() {
         [ "$answer" = \
             "$(echo '[0.5,"green"]' | "$dtrain" predict "$tmp/table" 2>/dev/null | probabilities)" ]
 }
-settle check_answer ||
+wait_until check_answer ||
     fail "another run's model of the same step is not taken up: $(cat "$tmp/log")"
 /usr/bin/python3 tests/e2e/serve_client.py stop "$port" $server '[0.5,"green"]' >"$tmp/said" ||
     fail "a client: $(cat "$tmp/said")"
@@ -198,10 +198,10 @@ descriptors=$(prlimit --pid $server --nofile --raw --noheadings -o SOFT)
 prlimit --pid $server --nofile=3:
 mv "$tmp/new.h5" "$tmp/model.h5"
 passed_over() { grep -q 'passed over' "$tmp/log"; }
-settle passed_over || fail 'a file is read without descriptors'
-settle grep -q 'tried again in 2 s' "$tmp/log" || fail 'each second anew'
+wait_until passed_over || fail 'a file is read without descriptors'
+wait_until grep -q 'tried again in 2 s' "$tmp/log" || fail 'each second anew'
 prlimit --pid $server --nofile="$descriptors":
-settle newer_than 0 || fail 'a file in the place of another is not taken up'
+wait_until newer_than 0 || fail 'a file in the place of another is not taken up'
 check_eq 'warnings of a file that cannot be read' "$(grep -c 'passed over' "$tmp/log")" 1
 check_eq 'what v2 expects of numbers' \
     "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \

@@ -67,7 +67,7 @@ says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
 # ---- a twin --------------------------------------------------------------------------------------
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=2 \
     2>"$tmp/first" &
-settle grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
+wait_until grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
 holder=$(pid "$tmp/twin" dtrain 0)
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" 2>"$tmp/err"
 check_eq 'exit code of the second' $? 1

@@ -21,16 +21,16 @@ submit() {
     id=$(DTRAIN=$dtrain DTRAIN_LAUNCHER=$1 slurm sbatch --parsable --nodes=1 --ntasks-per-node=3 \
         --output="$tmp/$2.log" scripts/slurm/dtrain.sbatch "$recipes/exp-curve.ini" \
         run.dir="$tmp/$2" $keys $slow) || fail 'sbatch'
-    settle grep -q 'starting at step' "$tmp/$2.log" || fail_with "$tmp/$2.log" "$2 does not start"
+    wait_until grep -q 'starting at step' "$tmp/$2.log" || fail_with "$tmp/$2.log" "$2 does not start"
 }
 for launcher in launch mpirun srun; do
     submit $launcher $launcher
     if [ $launcher = launch ]; then
         kill -KILL "$(pid "$tmp/launch" dtrain 1)"
-        settle grep -q '"event":"restart"' "$tmp/launch/metrics.jsonl" ||
+        wait_until grep -q '"event":"restart"' "$tmp/launch/metrics.jsonl" ||
             fail_with "$tmp/launch.log" 'no restart'
         check_eq "hosts of the allocation" "$(record "$tmp/launch" launch hosts)" 1
-        settle grep -q 'resuming at step' "$tmp/launch.log" ||
+        wait_until grep -q 'resuming at step' "$tmp/launch.log" ||
             fail_with "$tmp/launch.log" 'no second start'
     fi
     sleep "0.$((random % 10))"
@@ -47,7 +47,7 @@ done
 rm -f "$tmp/err"
 slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow \
     test.slow_secs=0.2 2>"$tmp/err" &
-settle grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'the step does not start'
+wait_until grep -q 'starting at step' "$tmp/err" || fail_with "$tmp/err" 'the step does not start'
 sleep 0.5
 slurm scancel --signal=TERM "$(slurm squeue -h -o %A)"
 wait $!
@@ -56,7 +56,7 @@ check_eq 'its checkpoint' "$(record "$tmp/step" checkpoint step)" "$(record "$tm
 
 slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/stalls" $keys \
     train.epochs=1000000 run.stall_secs=$stall 2>"$tmp/err" &
-settle grep -q '"kind":"train"' "$tmp/stalls/metrics.jsonl" || fail 'the step does not start'
+wait_until grep -q '"kind":"train"' "$tmp/stalls/metrics.jsonl" || fail 'the step does not start'
 stalls stalls 2 "$(host_name 1)" ''
 
 slurm srun --mpi=none -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/single" $keys \

@@ -19,14 +19,14 @@ stops() {
     kill -TERM "$(pid "$tmp/$1" dtrain 2)"
     wait $!
     check_eq "exit code of $1" $? 75
-    settle gone || fail "a process of $1 is left"
+    wait_until gone || fail "a process of $1 is left"
 }
 run whole || fail_with "$tmp/err" whole
 for mode in sync async; do
     # A bound keeps the fast worker of async from being through before the signal comes.
     keys="train.mode=$mode" && [ $mode = sync ] || keys="$keys train.staleness=4"
     run $mode $keys test.slow_rank=1 test.slow_secs=0.1 run.log_steps=5 &
-    settle grep -q '"kind":"train"' "$tmp/$mode/metrics.jsonl" || fail_with "$tmp/err" $mode
+    wait_until grep -q '"kind":"train"' "$tmp/$mode/metrics.jsonl" || fail_with "$tmp/err" $mode
     stops $mode
     check_eq "checkpoint of $mode" "$(record "$tmp/$mode" checkpoint step)" \
         "$(record "$tmp/$mode" final step)"
@@ -38,7 +38,7 @@ check_eq 'gradients of async' "$(record "$tmp/async" final gradients_applied)" \
     "$(record "$tmp/async" final step)"
 
 run survey $(slow_survey) &
-settle test -f "$tmp/survey/lock" || fail 'no lock'
+wait_until test -f "$tmp/survey/lock" || fail 'no lock'
 sleep 1
 stops survey
 grep '^dtrain: stopped' "$tmp/err" || fail_with "$tmp/err" 'it does not say so'

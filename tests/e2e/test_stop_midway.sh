@@ -20,7 +20,7 @@ good() { run "$@" || fail_with "$tmp/err" "$1"; }
 # aim NAME RANK|mpirun: at a process of the job in the background, as soon as it is there; its pid
 # in $id.
 aim() {
-    settle test -f "$tmp/$1/lock" || fail_with "$tmp/err" "$1 does not start"
+    wait_until test -f "$tmp/$1/lock" || fail_with "$tmp/err" "$1 does not start"
     case $2 in mpirun) id=$(pid "$tmp/$1" mpirun) ;; *) id=$(pid "$tmp/$1" dtrain "$2") ;; esac
 }
 # stops SIGNAL NAME: the job ends with 75 after a signal to $id.
@@ -30,7 +30,7 @@ stops() {
     status=$?
     # Who is told twice leaves without MPI_Finalize, and Hydra kills the others: 9 by chance.
     [ "$mpi $2 $status" = 'mpich twice 9' ] || check_eq "exit code of $2" $status 75
-    settle gone || fail "a process of $2 is left"
+    wait_until gone || fail "a process of $2 is left"
 }
 # evals DIR: step and metric of each evaluation; what was recorded twice counts once.
 evals() {
@@ -47,7 +47,7 @@ midway() {
     shift 5
     run "$name" $slow "$@" &
     aim "$name" "$whom"
-    settle grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" ||
+    wait_until grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" ||
         fail "$name does not start"
     stops "$signal" "$name"
     check_eq 'its checkpoint' "$(record "$tmp/$name" checkpoint step)" "$step"
@@ -75,7 +75,7 @@ midway last 30 mpirun USR1 short train.max_steps=30
 # Async: stopped in an evaluation, the next start makes up for it.
 run async train.mode=async eval.patience=0 train.lr=0.01 test.slow_rank=1 test.slow_secs=0.02 &
 aim async mpirun
-settle grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
+wait_until grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
 stops USR1 async
 good async train.mode=async eval.patience=0 train.lr=0.01
 check_eq 'evaluations of async' "$(evals async | wc -l)" \
@@ -96,7 +96,7 @@ done
 rm -f "$tmp/err"
 run twice test.slow_rank=1 test.slow_secs=60 eval.steps=-1 eval.patience=0 &
 aim twice mpirun
-settle grep -q 'starting at step' "$tmp/err" || fail 'twice does not start'
+wait_until grep -q 'starting at step' "$tmp/err" || fail 'twice does not start'
 sleep 0.5
 kill -USR1 "$id"
 sleep 7

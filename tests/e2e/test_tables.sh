@@ -448,7 +448,7 @@ expect_line "$tmp/log" 'the baseline, always 0.117 for class .1., has loss .*, a
     'the baseline'
 job 1 "$tmp/pasted.ini" run.dir="$tmp/pasted" train.lr=0.001 2>"$tmp/log" ||
     fail_with "$tmp/log" 'a rate of its own'
-grep -q 'sets' "$tmp/log" && fail 'a resume settles again'
+grep -q 'sets' "$tmp/log" && fail 'a resume decides again'
 # shellcheck disable=SC2086 # a word a key
 job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 \
     $keys 2>"$tmp/log" || fail_with "$tmp/log" written

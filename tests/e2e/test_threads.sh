@@ -20,7 +20,7 @@ look() {
         train.epochs=100000 run.threads=2 run.checkpoint_secs=1 data.memory_mb=1 "$@" \
         2>"$tmp/err" &
     launcher=$!
-    settle grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/run-$what/metrics.jsonl" ||
+    wait_until grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/run-$what/metrics.jsonl" ||
         fail_with "$tmp/err" "$what does not start"
     ids=
     for rank in 0 1 2; do ids="$ids $(pid "$tmp/run-$what" dtrain $rank)"; done

@@ -24,7 +24,7 @@ while [ -e "/proc/$local" ]; do
     sleep 0.3
     cat "$tmp/local/status.json"
 done >"$tmp/local.status" 2>/dev/null &
-settle test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
+wait_until test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
 [ ! -e /usr/bin/python3 ] || /usr/bin/python3 -m json.tool "$tmp/run/status.json" >"$tmp/out" ||
     fail 'status.json is not JSON'
 for key in step epoch loss lr samples_per_sec wall_secs secs_left; do
@@ -34,7 +34,7 @@ waiting() {
     sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ ([0-9]+ )?[0-9.]+ [0-9]+$'
 }
 evaluated() { top; grep -q '^best accuracy' "$tmp/top" && [ "$(waiting)" -eq 2 ]; }
-settle evaluated || fail_with "$tmp/top" 'neither an evaluation nor who waits'
+wait_until evaluated || fail_with "$tmp/top" 'neither an evaluation nor who waits'
 shows ': running on .*, seen .* s ago'
 shows '^step [0-9]* of 90000000 .* left$'
 shows '^best accuracy 0.9'
@@ -49,7 +49,7 @@ worker_rates() {
     [ "$(sed 's/  */ /g' "$tmp/top" |
         grep -cE '^ [12] [^ ]+ worker [0-9]+ [1-9][0-9]* [0-9.]+ [0-9]+$')" -eq 2 ]
 }
-settle worker_rates || fail_with "$tmp/top" 'workers do not say their samples a second'
+wait_until worker_rates || fail_with "$tmp/top" 'workers do not say their samples a second'
 "$dtrain" top "$tmp/run" >"$tmp/top" </dev/null || fail 'top into a file'
 shows '^rank  host'
 if command -v script >/dev/null; then
@@ -57,7 +57,7 @@ if command -v script >/dev/null; then
         timeout "$limit" script -qec "timeout --foreground 8 '$dtrain' top '$tmp/run'; stty -a" \
             /dev/null >"$tmp/top"
     shows ' icanon .* echo '
-    { settle grep -q 'running on' "$tmp/top"; printf q; } |
+    { wait_until grep -q 'running on' "$tmp/top"; printf q; } |
         timeout "$limit" script -qec "'$dtrain' top '$tmp/run'" /dev/null >"$tmp/top" ||
         fail 'q does not end it'
     shows ': running on'
@@ -66,7 +66,7 @@ for rank in 0 1 2; do kill -9 "$(pid "$tmp/run" dtrain $rank)" 2>/dev/null; done
 wait
 check_le 'samples a second with local steps' "$(tr ',}' '\n' <"$tmp/local.status" |
     sed -n 's/"samples_per_sec"://p' | sort -g | tail -n 1)" 600
-settle gone || fail 'the run goes on'
+wait_until gone || fail 'the run goes on'
 printf '{"kind":"train","step":9' >>"$tmp/run/metrics.jsonl"
 top
 shows ': interrupted'

@@ -69,11 +69,11 @@ expect_error 2 'its rates fall by themselves' 1 tune-lr "$ini" data.train="$data
 job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.2 \
     2>"$tmp/err" &
 begun() { grep -q '"kind": *"train"' "$tmp"/tune-lr*/metrics.jsonl; }
-settle begun || fail 'it does not start'
+wait_until begun || fail 'it does not start'
 kill -TERM "$(pid "$tmp/asked" dtrain 2)"
 wait $!
 check_eq 'exit code after TERM to one rank' $? 75
-settle gone || fail 'a process is left'
+wait_until gone || fail 'a process is left'
 
 [ -z "$(ls -d "$tmp"/tune-lr* 2>/dev/null)" ] || fail 'a directory is left'
 check_eq 'the gauges' "$(cat "$tmp/live.prom")" 'of a run'

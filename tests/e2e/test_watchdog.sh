@@ -21,7 +21,7 @@ stalls bank 0 "$host" ''
 for i in $(seq 10); do sed "$([ "$i" = 1 ] || echo 1d)" "$tmp/eval.csv"; done >"$tmp/long.csv"
 watched 3 evaluation data.eval="$tmp/long.csv" eval.steps=2 run.log_steps=1 test.slow_rank=2 \
     test.slow_secs=0.5 2>"$tmp/err" >"$tmp/out" &
-settle grep -q '"kind":"train","step":2' "$tmp/evaluation/metrics.jsonl" || fail 'no evaluation'
+wait_until grep -q '"kind":"train","step":2' "$tmp/evaluation/metrics.jsonl" || fail 'no evaluation'
 sleep 0.5
 stalls evaluation 2 "$host" 'evaluation, step 2'
 begin 3 async train.mode=async

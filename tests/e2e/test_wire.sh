@@ -50,11 +50,11 @@ echo "$(record "$tmp/bf16" eval loss) $(record "$tmp/f32" eval loss)" |
 # ---- killed --------------------------------------------------------------------------------------
 run 3 killed train.wire=q8 train.clip_norm=0.5 run.checkpoint_steps=4 test.slow_rank=1 \
     test.slow_secs=0.2 &
-settle grep -q '"kind":"checkpoint","step":[1-9][0-9],' "$tmp/killed/metrics.jsonl" ||
+wait_until grep -q '"kind":"checkpoint","step":[1-9][0-9],' "$tmp/killed/metrics.jsonl" ||
     fail_with "$tmp/err" 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
-settle gone || fail 'a process is left'
+wait_until gone || fail 'a process is left'
 good 2 killed train.wire=q8 train.clip_norm=0.5
 same killed q8
 "$dtrain" inspect "$tmp/killed" | grep -q '^groups  *2, each with gradient_error' ||

@@ -21,7 +21,7 @@ watched() {
 # begin NP NAME OPTION...: in the background, until its first train record.
 begin() {
     watched "$@" 2>"$tmp/err" >"$tmp/out" &
-    settle grep -q '"kind":"train"' "$tmp/$2/metrics.jsonl" ||
+    wait_until grep -q '"kind":"train"' "$tmp/$2/metrics.jsonl" ||
         fail_with "$tmp/err" "$2 does not start"
 }
 
@@ -42,7 +42,7 @@ stalls() {
     esac
     [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status"
     by_itself $status
-    settle no_rank "$tmp/$1" || fail 'a rank is left'
+    wait_until no_rank "$tmp/$1" || fail 'a rank is left'
 }
 no_rank() { [ -z "$(pid "$1" dtrain)" ]; }
 
@@ -71,5 +71,5 @@ gone() {
         case $line in *"rank $2 on $3 ("*"is gone"*) ;; *) fail "$line" ;; esac
     fi
     [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status"
-    settle no_rank "$tmp/$1" || fail 'a rank is left'
+    wait_until no_rank "$tmp/$1" || fail 'a rank is left'
 }
