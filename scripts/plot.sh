@@ -52,7 +52,7 @@ metric_of() {
     [ -n "$said" ] && echo "$said" || option "$1" eval metric
 }
 
-# Runs go by the last part of their path, where that tells them apart.
+# Runs are named by the last part of their path, if that is unique.
 [ "$(for run; do basename "$run"; done | sort -u | wc -l)" -eq $# ] && short=yes || short=no
 for run; do
     [ -s "$run/metrics.jsonl" ] ||
@@ -66,7 +66,7 @@ for run; do
     runs=$((runs + 1))
     [ $short = yes ] && name=$(basename "$run") || name=${run%/}
     tabulate $runs "$name" "$run/metrics.jsonl" "$asked"
-    # The first one that was evaluated says which; who has no such number has no curve of it.
+    # The first run that was evaluated decides; a run without this metric has no curve.
     case $asked in '' | auto) asked=$(cat "$tables/$runs.metric") ;; esac
 done
 metric=$(sort -u "$tables"/*.metric | grep . | head -n 1) || metric=

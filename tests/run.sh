@@ -20,7 +20,7 @@
 # SCRATCH: directory for files of unit and MPI tests, in memory where that has space: they sync
 # often.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
-# PATIENCE (5) times as many; its own deadlines grow likewise (tests/e2e/lib.sh).
+# PATIENCE (5) times as many; its own deadlines grow by the same factor (tests/e2e/lib.sh).
 cd "$(dirname "$0")/.." || exit 1
 export BUILD="${BUILD:-build}" PATIENCE="${PATIENCE:-5}"
 export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-$PATIENCE}"

@@ -8,7 +8,7 @@
 # cnn       a convolutional network in f32 and bf16, against PyTorch
 # scaling   two workers against one process with half the batch
 # hosts     two hosts over 1 Gbit/s (network namespaces: needs root)
-# links     local steps over 1 Gbit/s and 100 Mbit/s against one host (likewise)
+# links     local steps over 1 Gbit/s and 100 Mbit/s against one host (needs root, too)
 # accuracy  time to 88 % Fashion-MNIST test accuracy
 # async     async against sync
 # stream    streamed from 8-bit HDF5 shards against held in memory
@@ -18,7 +18,7 @@
 # clicks    wide and deep on a click log, against PyTorch with sparse gradients
 # scale     the exchange on 2 to 16 hosts (network namespaces: needs root), its cost model, up to
 #           1,024
-# sim       the exchange on 2 to 512 simulated hosts (SimGrid), beside its bound and the cost model
+# sim       the exchange on 2 to 512 simulated hosts (SimGrid), with its bound and the cost model
 # tables    losses of the defaults on Debian's tables, against boosted trees, linear models and a
 #           perceptron
 # bits      checksums of the weights of one job in many ways: ranks, kills, hosts, compilers, MPIs;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A small convolutional network (conv 32 3x3, pool 2, conv 64 3x3, pool 2, dense 128), batch 128:
-# dtrain in f32 and bf16 beside PyTorch, in its best setting, without and with autocast.
+# dtrain in f32 and bf16, and PyTorch in its best setting, without and with autocast.
 . "$(dirname "$0")/lib.sh"
 . "$bench/torch.sh"
 net=cnn batch=128 case='conv 32, 64, dense 128, batch 128'

@@ -111,8 +111,8 @@ train_steps() {
         train.max_steps="$steps" train.epochs=1e6 "$@"
 }
 
-# train NP ARGS...: the same for about $SECS seconds. How many steps that is, the run before tells;
-# at first a short one, whose steps are a guess.
+# train NP ARGS...: the same for about $SECS seconds. The run before decides the steps; the
+# first one is short, and its steps are a guess.
 train() {
     known=$tmp/rate-$(echo "$net $batch $*" | cksum | cut -d ' ' -f 1)
     if [ ! -s "$known" ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The exchange of a sync step alone on 2, 4, 8 and 16 hosts (namespaces, limited links), in floats
-# and with fewer bits on the wire, beside the same on simulated hosts (scripts/sim); the cost model
+# and with fewer bits on the wire, and the same on simulated hosts (scripts/sim); the cost model
 # that is fitted to it (cost_model.awk has the formula), and what it says of up to 1,024 hosts.
 . "$(dirname "$0")/lib.sh"
 . "$bench/simulated.sh"
@@ -15,7 +15,7 @@ shared="--cores $(nproc) --message ${MESSAGE_US:-4.5} --byte ${BYTE_NS:-0.3}"
 # rate_bits RATE: bits a second of what tc is given.
 rate_bits() { echo "$1" | sed 's/mbit/e6/; s/gbit/e9/'; }
 
-# wired TEXT WIRE: the wire behind it, if it is not f32.
+# wired TEXT WIRE: the text, and the wire if it is not f32.
 wired() { echo "$1$([ "$2" = f32 ] || echo " $2")"; }
 
 # measure NET RATE STEPS WIRE: the bed of this shell.

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The program itself on simulated clusters of 2 to 512 hosts (scripts/sim): ms of the exchange alone
-# beside its bound, 2 (H - 1) / H of the weights over a link, and beside the cost model with the
-# same constants; and how much of its computing rate each worker keeps, with 64 rows each at the
+# The program itself on simulated clusters of 2 to 512 hosts (scripts/sim): ms of the exchange
+# alone, its bound, 2 (H - 1) / H of the weights over a link, and the cost model with the same
+# constants; and how much of its computing rate each worker keeps, with 64 rows each at the
 # rate of one core of this machine (sgemm_peak).
 # HOSTS: other numbers of them.
 . "$(dirname "$0")/lib.sh"

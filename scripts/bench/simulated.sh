@@ -3,7 +3,7 @@ us=25                      # latency of a link
 message=${MESSAGE_US:-2}   # microseconds of a processor to send or receive a message
 value=${VALUE_NS:-1}       # nanoseconds of it for a value: fitted to q8 on two hosts at 1 Gbit/s
 
-# have_simulator: with build/sim/dtrain, and data whose gradients nobody computes.
+# have_simulator: with build/sim/dtrain, and data whose gradients are not computed.
 have_simulator() {
     command -v smpirun >/dev/null ||
         { remark 'not simulated: needs SimGrid: apt-get install libsimgrid-dev'; return 1; }

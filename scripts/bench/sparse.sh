@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sparse rows: WordNet's glosses to 45 classes, a linear model (scripts/recipes/wordnet.ini),
 # against liblinear-train -s 1 -c 1. Time is that of the whole program, reading the data included;
-# dtrain's training alone stands beside it.
+# dtrain's training alone is a second figure.
 . "$(dirname "$0")/lib.sh"
 wordnet=$tmp/wordnet
 case="WordNet, linear"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tables of Debian's packages: test loss and CPU seconds of the defaults, beside boosted trees,
+# Tables of Debian's packages: test loss and CPU seconds of the defaults, of boosted trees,
 # linear models and a perceptron (scripts/bench/tables.py). PEERS: a file that keeps what these came
 # to.
 . "$(dirname "$0")/lib.sh"

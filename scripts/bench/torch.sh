@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: PyTorch's runs. A setting is three words: OpenBLAS kernel (auto: its own
+# Sourced after lib.sh: PyTorch's runs. A setting is three words: OpenBLAS kernel (auto: its own
 # choice), OpenBLAS threads, interpreter threads.
 interface=lo
 torch_options= # of all runs, beside the setting

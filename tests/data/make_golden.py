@@ -165,7 +165,7 @@ def write_schedules():
         for word in SCHEDULES:
             optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], LR)
             schedule, path = scheduler(word, optimizer), []
-            # PyTorch's cosine rises again behind its end, ours stays: compare the fall.
+            # PyTorch's cosine rises again after its end, ours stays: compare the fall.
             for _ in range(INTERVAL + 1 if word == "cosine" else TOTAL):
                 path.append(optimizer.param_groups[0]["lr"])
                 optimizer.step()

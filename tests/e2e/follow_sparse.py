@@ -93,8 +93,8 @@ def make_optimizers(rule, tables, others, lr):
         "momentum": lambda: [torch.optim.SGD(every, lr, 0.9)],
         "adagrad": lambda: [torch.optim.Adagrad(every, lr)],
         "adam": lambda: [torch.optim.Adam(every, lr)],
-        # SparseAdam adds epsilon to the moment before its correction, Adam behind: next to nothing,
-        # it is the same.
+        # SparseAdam adds epsilon to the moment before its correction, Adam after: with an epsilon
+        # of almost 0 they are equal.
         "lazy": lambda: [torch.optim.SparseAdam(tables, lr, eps=1e-15),
                          torch.optim.Adam(others, lr, eps=1e-15)],
     }

@@ -20,7 +20,7 @@ ends() {
 }
 gone_here() { [ -z "$(pid "$tmp/$name" dtrain)" ]; }
 
-# 800,000 rows of two bytes, and their labels: IDX is read anew in each epoch.
+# 800,000 rows of two bytes, and their labels: IDX is read again in each epoch.
 {
     printf '\000\000\010\002\000\014\065\000\000\000\000\002'
     yes a7k | tr -d '\n' | head -c 1600000

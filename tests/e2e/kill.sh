@@ -1,7 +1,7 @@
 # Sourced after lib.sh: jobs whose ranks are killed at random moments, again and again, and a
 # tally.
 
-# A net whose saves take a while beside its steps; checkpoints every few of them.
+# A network whose saves last several steps; it saves every few steps.
 kill_job() {
     mode=$1 dir=$2
     shift 2

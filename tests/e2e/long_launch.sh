@@ -25,7 +25,7 @@ those_of() {
         awk -v net="$(readlink "/proc/$holder/ns/net")" -v holder="$holder" \
             '{split($1, part, "/")} $2 == net && part[3] != holder {print part[3]}'
 }
-# A host that is cut off cannot be reached by the agent either; it comes back behind the job.
+# A host that is cut off cannot be reached by the agent either; it comes back after the job.
 disturb() {
     nth=$((2 + $(random 2)))
     holds=$bed/$(host_name $nth)

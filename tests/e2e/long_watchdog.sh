@@ -38,8 +38,8 @@ hosts_slots 2 1 1
 begin 4 evaluator-apart eval.dedicated=yes run.checkpoint_steps=200
 stalls evaluator-apart 3 "$(host_name 3)" ''
 
-# The end of the job takes long to come: the bank has heard that another host told why, and does not
-# tell that it hears of that host no more.
+# The job takes long to end: the bank knows that another host printed the reason, and does not
+# report that it no longer hears from that host.
 hosts_slots 1 2
 begin 3 late run.replicas=2
 kill -STOP "$(pid "$tmp/late" mpirun)"

@@ -44,7 +44,7 @@ for i in $(seq "$runs"); do
     echo "samples/s: $(tail -n 1 "$tmp/without.rates") without checkpoints," \
         "$(tail -n 1 "$tmp/with.rates") with them"
     check_ge 'checkpoints' "$(records "$tmp/with" checkpoint step | wc -l)" 2
-    # The last was waited for, those between ran beside training; the first gets its memory, too.
+    # The last save was waited for, those before ran during training; the first also allocates.
     records "$tmp/with" checkpoint secs | sed '1d; $d' >>"$tmp/beside"
     records "$tmp/with" checkpoint secs | sed -n '$p' >>"$tmp/alone"
 done

@@ -1,4 +1,4 @@
-# Sourced after lib.sh: runs of a regression whose rate rises until the model gets worse, behind
+# Sourced after lib.sh: runs of a regression whose rate rises until the model gets worse, after
 # step 400 or so, evaluated every 40 steps.
 "$recipes/exp-data.sh" "$tmp/data"
 

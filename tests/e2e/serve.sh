@@ -61,7 +61,8 @@ sys.stdout.write(urllib.request.urlopen(url).read().decode())" "$1"
     newest() {
         [ "$(get /metrics | sed -n 's/^dtrain_serve_model_version //p')" = $((version + swaps)) ]
     }
-    wait_until newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
+    wait_until newest ||
+        fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
     check_ge 'versions taken up' "$(grep -c 'in place of' "$tmp/log")" 1
     mkdir "$tmp/run/export/best/999999"
     echo damaged >"$tmp/run/export/best/999999/model.h5"

@@ -7,7 +7,8 @@
 
 keys="$keys train.epochs=1000000"
 run stop &
-wait_until grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl" || fail_with "$tmp/out" 'no train record'
+wait_until grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl" ||
+    fail_with "$tmp/out" 'no train record'
 kill -TERM "$(pid "$tmp/stop" dtrain 3)"
 wait $!
 check_eq 'exit of the stopped run' $? 75

@@ -83,7 +83,7 @@ cp -r "$tmp/killed" "$tmp/elsewhere"
 good 1 killed $local
 same killed np1
 "$dtrain" inspect "$tmp/killed" | grep -q 'last round yet' && fail 'the end leaves a round out'
-# Taken into another run directory; without overlap, and back again, which is told.
+# Continued in another run directory; without overlap and with it again: the run says so.
 at=$(ls "$tmp/elsewhere/ckpt" | sed -n 's/^step-/&/p' | tail -n 1)
 good 1 taken $local run.resume="$tmp/elsewhere/ckpt/$at"
 same taken np1

@@ -203,8 +203,7 @@ check_eq 'columns of targets' "$(columns targets 'sum\, of both,gap' predict.tar
 check_eq 'columns of targets without names' "$(columns nameless 2,3)" 'values 0,values 1,error'
 
 # ---- CSV out, and columns that are carried through -----------------------------------------------
-# Would catch a column kept for another row than its own, a cell that is not quoted, a bad row that
-# shifts those behind it.
+# Fails if a column is kept for another row, a cell is not quoted, or a bad row shifts later rows.
 {
     head -n 2 "$rows" | sed '1s/^/id,/; 2s/^/"a,""b",/'
     printf '17,x,x,x,x,x,x,x,x\n'

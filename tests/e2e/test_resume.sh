@@ -17,7 +17,7 @@ run() {
         run.replicas=3 eval.steps=-1 "$@" 2>"$tmp/err"
 }
 good() { run "$@" || fail_with "$tmp/err" "exit $?: $*"; }
-# losses DIR FROM: step and loss of the train records behind a step.
+# losses DIR FROM: step and loss of the train records after a step.
 losses() {
     records "$tmp/$1" train step >"$tmp/steps"
     records "$tmp/$1" train loss | paste -d' ' "$tmp/steps" - | awk -v from="$2" '$1 > from' |
@@ -60,7 +60,7 @@ for mode in sync async; do
         fail_with "$tmp/err" 'a run discards its checkpoints in silence'
 done
 
-# A run that was killed behind its last checkpoint tells its end, and all of it.
+# A run that was killed after its last checkpoint records its whole end when started again.
 cp -r "$tmp/sync" "$tmp/untold"
 sed -i '/"kind":"final"/d' "$tmp/untold/metrics.jsonl"
 good 3 untold train.mode=sync train.lr=0.003 train.optimizer=adam

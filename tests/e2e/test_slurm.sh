@@ -21,7 +21,8 @@ submit() {
     id=$(DTRAIN=$dtrain DTRAIN_LAUNCHER=$1 slurm sbatch --parsable --nodes=1 --ntasks-per-node=3 \
         --output="$tmp/$2.log" scripts/slurm/dtrain.sbatch "$recipes/exp-curve.ini" \
         run.dir="$tmp/$2" $keys $slow) || fail 'sbatch'
-    wait_until grep -q 'starting at step' "$tmp/$2.log" || fail_with "$tmp/$2.log" "$2 does not start"
+    wait_until grep -q 'starting at step' "$tmp/$2.log" ||
+        fail_with "$tmp/$2.log" "$2 does not start"
 }
 for launcher in launch mpirun srun; do
     submit $launcher $launcher

@@ -72,8 +72,9 @@ run 3 half train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.max_s
 run 2 half train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
 check_eq resumed "$(crc "$tmp/half")" "$(crc "$tmp/adagrad-1")"
 
-# Async: one worker, whose gradients nobody comes between, ends with the bits of whole gradients in
-# sync. (While a checkpoint waits, so does a gradient, and the next one is of weights without it.)
+# Async: one worker, whose gradients follow each other directly, ends with the bits of whole
+# gradients in sync. (While a checkpoint waits, so does a gradient, and the next one is of weights
+# without it.)
 one='run.replicas=1 train.mode=async run.checkpoint_steps=0'
 alone() {
     name=$1

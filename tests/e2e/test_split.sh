@@ -23,11 +23,11 @@ check_eq 'bits by model.split' "$(crc "$tmp/short")" "$(crc "$tmp/long")"
 train other 3 run.parts=5
 [ "$(crc "$tmp/other")" != "$(crc "$tmp/one")" ] || fail 'run.parts changes nothing'
 
-# A convolution behind a split layer is not the first one: the gradient of what it read is wanted.
+# A convolution after a split layer is not the first layer: it needs the gradient of its input.
 train line 2 train.max_steps=3 \
     "model.layers=dense 64 relu split, conv1d 4 3 pad same relu, dense 32 relu"
 
-# What does not go together is refused by both names.
+# Keys that exclude each other are refused, both by name.
 for key in train.local_steps=2 train.mode=async train.wire=q8 train.exchange=reduce; do
     expect_error 2 "${key%%=*}" 3 $keys run.reproducible=no "run.dir=$tmp/no" \
         "model.layers=$layers" $key

@@ -31,7 +31,7 @@ train classes-4 4 $many
 check_eq 'a split softmax on three hosts' "$(crc "$tmp/classes-4")" "$(crc "$tmp/classes")"
 # Its outputs would be 1,070,000 bytes.
 check_le 'bytes a step of a split softmax' $((($(host_sent 2) - before) / 50)) 120000
-# Behind an embedding whose rows are dealt to hosts; stopped half-way.
+# After an embedding whose rows are distributed to hosts; stopped half-way.
 make_words "$tmp/words.csv" 1500
 words="data.train=$tmp/words.csv data.label=label model.embedding=8 eval.steps=20"
 layers='dense 32 relu, output dense 1500 split'

@@ -39,7 +39,7 @@ done
     fail 'a split softmax predicts otherwise'
 expect_error 2 'output layer' 1 $keys "run.dir=$tmp/no" $many model.task=regress \
     "model.layers=output dense 1 split"
-# Behind an embedding: its rows are sparse, the layer's inputs are not.
+# After an embedding: its rows are sparse, the layer's inputs are not.
 make_words "$tmp/words.csv" 1100
 words="data.train=$tmp/words.csv data.label=label model.embedding=8"
 train words 1 $words "model.layers=dense 32 relu, output dense 1100 split"

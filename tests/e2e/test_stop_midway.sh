@@ -28,7 +28,7 @@ stops() {
     kill -"$1" "$id"
     wait $!
     status=$?
-    # Who is told twice leaves without MPI_Finalize, and Hydra kills the others: 9 by chance.
+    # A rank that is stopped twice exits without MPI_Finalize, and Hydra kills the others: maybe 9.
     [ "$mpi $2 $status" = 'mpich twice 9' ] || check_eq "exit code of $2" $status 75
     wait_until gone || fail "a process of $2 is left"
 }
@@ -75,7 +75,8 @@ midway last 30 mpirun USR1 short train.max_steps=30
 # Async: stopped in an evaluation, the next start makes up for it.
 run async train.mode=async eval.patience=0 train.lr=0.01 test.slow_rank=1 test.slow_secs=0.02 &
 aim async mpirun
-wait_until grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
+wait_until grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" ||
+    fail 'async does not start'
 stops USR1 async
 good async train.mode=async eval.patience=0 train.lr=0.01
 check_eq 'evaluations of async' "$(evals async | wc -l)" \
@@ -92,7 +93,7 @@ for signal in USR1 TERM; do
     [ -z "$(ls "$tmp/survey-$signal/ckpt")" ] || fail 'a checkpoint of nothing'
 done
 
-# ---- twice: the second time, five seconds behind the first, is the end ---------------------------
+# ---- twice: the second signal, five seconds after the first, ends the job ------------------------
 rm -f "$tmp/err"
 run twice test.slow_rank=1 test.slow_secs=60 eval.steps=-1 eval.patience=0 &
 aim twice mpirun

@@ -85,7 +85,7 @@ if [ "$(id -u)" = 0 ] && unshare --pid --fork --mount-proc true 2>/dev/null; the
     check_eq 'bits of rows that were copied' "$(crc "$tmp/apart")" "$(crc "$tmp/s1")"
 fi
 check_ge accuracy "$(record "$tmp/s3" eval accuracy)" 0.95
-# What bounds an index is the size of the rows, not that of the file that they are packed in.
+# The size of the rows bounds an index, not the size of the packed file.
 awk 'BEGIN {for (i = 0; i < 6000; i++) print i % 2 " 1:1 " 70001 + i % 3 ":1"}' >"$tmp/tall.svm"
 gzip -c "$tmp/tall.svm" >"$tmp/tall.svm.gz"
 check_le 'bytes of packed rows' "$(wc -c <"$tmp/tall.svm.gz")" 70000
@@ -134,7 +134,7 @@ check_eq 'what inspect says of a shard' \
 check_eq 'features of a sparse row' \
     "$("$dtrain" predict "$tmp/s3" data.eval="$tmp/a.svm" predict.features=yes 2>"$tmp/err" |
     sed -n '1s/.*"features":\[\([^]]*\)\].*/\1/p')" "$(head -n 1 "$tmp/whole.csv" | cut -d, -f2-)"
-# Columns of a CSV behind shards go by the names that the shards have.
+# Columns of a CSV that is read after shards are found by the names in the shards.
 awk 'BEGIN {srand(2); for (i = 0; i < 200; i++) print rand() "," rand()}' >"$tmp/pairs"
 awk -F, 'BEGIN {print "p,q,y"} {print $1 "," $2 "," ($1 > $2)}' "$tmp/pairs" >"$tmp/pq.csv"
 awk -F, 'BEGIN {print "y,q,p"} {print ($1 < $2) "," $1 "," $2}' "$tmp/pairs" >"$tmp/qp.csv"
@@ -179,8 +179,8 @@ job 1 "$tmp/sharded/config.ini" run.dir="$tmp/again" train.max_steps=1 2>"$tmp/e
     fail "$(cat "$tmp/err")"
 
 # ---- a column without a name ---------------------------------------------------------------------
-# Row numbers, as pandas and R write them, beside texts and gaps: trained, resumed, begun from,
-# predicted by the header.
+# Row numbers, as pandas and R write them, next to texts and gaps: a run trains, resumes, starts
+# another run, and predicts by the header.
 awk 'BEGIN {srand(9); print ",cut,carat,y"; for (i = 0; i < 40; i++)
     print i "," (rand() < .5 ? "Ideal" : "Good") "," (i % 9 ? rand() : "") "," i % 2}' \
     >"$tmp/unnamed.csv"
@@ -203,9 +203,8 @@ for table in unnamed alone; do
 done
 
 # ---- decimal commas, rows without a label --------------------------------------------------------
-# The same weights, answers and figures as of the table with points. Would catch a comma in a text
-# that becomes a point, numbers of a stream to predict that are read otherwise, a label of another
-# row.
+# The same weights, answers and figures as of the table with points. Fails if a comma in a text
+# becomes a point, numbers of a stream to predict are read otherwise, or a label is another row's.
 awk 'BEGIN {
     srand(5)
     print "a;b;t;y"
@@ -508,7 +507,7 @@ if grep -q 'worse than the baseline.*r2' "$tmp/log"; then
 else
     fail 'a network that learns nothing is better than the mean'
 fi
-# Nor what the loss does not take.
+# Advice that the loss does not allow is not given.
 job 1 data.train="$tmp/nothing.csv" data.label=y data.missing=mean model.task=regress \
     train.loss=poisson run.dir="$tmp/counts" data.eval_fraction=0.2 train.lr=0 train.epochs=1 \
     2>"$tmp/log" || fail_with "$tmp/log" counts
@@ -636,7 +635,7 @@ inspect "^; these lines do not train yet: .*label '\$1,250' is no plain number" 
 inspect '^task = regress' 'a,y\n1,-1\n2,0\n3,1\n'
 inspect '^ignore = -4 ' "$(printf ',0,1,2\\n'; seq 150 | sed 's/.*/&,0.5,1,0\\n/' | tr -d '\n')" \
     data.header=yes
-# told TEXT ROWS KEY...: what the start of a table says.
+# told TEXT ROWS KEY...: the start of a run on these rows prints TEXT.
 told() {
     want=$1
     printf "$2" >"$tmp/told.csv"

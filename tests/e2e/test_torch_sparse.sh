@@ -39,7 +39,7 @@ train() {
         run.log_steps=1 run.replicas=1 export.latest=no model.activation=tanh "$@" \
         >"$tmp/out" 2>&1 || fail_with "$tmp/out" "$run"
 }
-# How far the weight of a row went tells when it was drawn.
+# The change of a row's weight shows when the row was drawn.
 train order "$tmp/order.svm" model.task=regress data.normalize_target=no model.kind=linear \
     train.momentum=0 train.lr=1e-5 train.warmup_steps=50
 

@@ -95,7 +95,7 @@ check_eq 'the range of counts' "$(values "$tmp/counted" | cut -d ' ' -f 1,3)" '2
 "$dtrain" inspect "$tmp/held" | grep -q 'predictions 20 to 59' ||
     fail 'inspect does not show the range'
 
-# What the outputs are of is told, where it is another target or another kind of output.
+# The run says if the outputs were of another target, or of another kind.
 train 1 other run.init="$tmp/one" data.label=near data.ignore=price train.max_steps=0
 expect_line "$tmp/log" 'warning: run.init: .* was trained on other targets, price' \
     'another target in silence'
@@ -103,8 +103,8 @@ train 1 counts run.init="$tmp/one" train.loss=poisson train.max_steps=0
 expect_line "$tmp/log" 'warning: run.init: .* has another train.loss' \
     'another kind of outputs in silence'
 
-# The loss of a guess is a deviation or its square, as the loss counts it: targets that differ by
-# little warn of nothing, a loss of many deviations is told.
+# A guess has a loss of one deviation or its square, as the loss counts it: targets that differ by
+# little cause no warning, a loss of many deviations does.
 awk -F, '{print $1 "," $2 "," (NR == 1 ? "price" : 5 + 0.004 * $4)}' "$tmp/a.csv" >"$tmp/little.csv"
 told() { grep -c 'warning: step .* a guess has' "$tmp/log"; }
 for loss in mse mae quantile; do

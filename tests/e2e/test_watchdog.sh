@@ -28,7 +28,7 @@ begin 3 async train.mode=async
 stalls async 0 "$host" ''
 begin 3 killed
 gone killed 2 "$host"
-# mpirun ends the ranks of a host one by one, when another host has told why: none tells of another.
+# mpirun ends the ranks of a host one by one after another host printed why: no rank blames another.
 begin 3 ended
 kill -STOP "$(pid "$tmp/ended" dtrain 0)"
 workers=$(for rank in 1 2; do pid "$tmp/ended" dtrain $rank; done)

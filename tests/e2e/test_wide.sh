@@ -38,7 +38,7 @@ run 3 hashed data.hash_bits=12 train.clip_norm=0.5
 run 1 hashed-1 data.hash_bits=12 train.clip_norm=0.5
 check_eq 'bits, hashed' "$(crc "$tmp/hashed")" "$(crc "$tmp/hashed-1")"
 
-# Async with one worker, whose gradients nobody comes between, has the bits of sync with one
+# Async with one worker, whose gradients follow each other directly, has the bits of sync with one
 # replica. (While a checkpoint waits, so does a gradient, and the next one is of weights without
 # it.)
 for rule in 'data.hash_bits=12 train.clip_norm=0.5' \

@@ -44,7 +44,7 @@ ENVIRON = dict(os.environ, BUILD="build", PATIENCE="5")
 # ---- changes -------------------------------------------------------------------------------------
 
 # Pattern and what takes its place, on code without comments and strings. The formatter puts blanks
-# around operators of two operands, and none behind those of one.
+# around operators of two operands, and none after those of one.
 RULES = [
     ("relation", r"(?<= )(<|>|<=|>=|==|!=)(?= )",
      {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}),
