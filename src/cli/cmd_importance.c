@@ -44,9 +44,9 @@ struct importance {
     struct column *column; /* (columns) */
     int columns;
     struct dt_metrics *metrics;
-    size_t slice,
-        slices;   /* rows of a slice, a power of 2; fold f has the slices f, f + FOLDS, ... */
-    double *sums; /* (slices, dt__metrics_sums) of the rows as they were last measured */
+    size_t slice;         /* rows of a slice of the rows, a power of 2 */
+    size_t slices;        /* fold f has the slices f, f + FOLDS, ... */
+    double *sums;         /* (slices, dt__metrics_sums) of the rows as they were last measured */
     float *part, *logits; /* (DT_EVAL_CHUNK, width), (DT_EVAL_CHUNK, nout) */
 };
 
@@ -420,7 +420,7 @@ static dt_status columns_measure(struct importance *of, struct dt_world *world,
         if (of->column[c].group != c) continue;
         DT_TRY(group_measure(of, world, c, base, sums));
         out[c] = worth_of(of, sums);
-        if (score->more_is_better) out[c].mean = -out[c].mean;
+        if (score->more_is_better) out[c].mean = 0 - out[c].mean; /* not -0 */
     }
     return DT_OK;
 }
