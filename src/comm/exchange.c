@@ -240,7 +240,7 @@ static dt_status allocate(struct dt_exchange *x)
     struct dt__node_memory *memory = &storage_of(x)->memory;
     struct dt__layout *layout = &storage_of(x)->layout;
     struct dt__scratch *scratch = &x->scratch;
-    size_t ranges = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
+    size_t ranges = buckets + 2 * (matrices + (size_t)x->spec.row_ranges);
     int all;
     DT_MPI(MPI_Comm_size(x->all.comm, &all));
     DT_TRY(dt__topology_allocate(&storage_of(x)->topo, &x->arena, all, x->spec.replicas,
@@ -250,13 +250,11 @@ static dt_status allocate(struct dt_exchange *x)
         const size_t tile = matrix->tile_rows * matrix->tile_columns;
         if (tile > scratch->most_tile) scratch->most_tile = tile;
     }
-    for (size_t leaves = 1; leaves < replicas; leaves *= 2)
-        levels++;
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "exchange", DT__TABLE(memory->slot, replicas),
                            DT__TABLE(memory->factors, replicas),
                            DT__TABLE(layout->bucket, buckets + 1), DT__TABLE(layout->range, ranges),
                            DT__TABLE(x->error, groups),
-                           DT__TABLE(scratch->tiles, levels * scratch->most_tile),
+                           DT__TABLE(scratch->tiles, DT__TREE_DEPTH * scratch->most_tile),
                            DT__TABLE(scratch->block, DT__TREE_DEPTH)));
     for (size_t b = 0, begin = 0; b < buckets; begin = layout->bucket[b++].at.end)
         layout->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};

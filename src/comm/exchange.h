@@ -261,7 +261,7 @@ struct dt__scratch {
     /* (DT__TREE_BLOCK) new weights of a block, before they are copied out; NULL: updates are in
      * place */
     float *fresh;
-    float *tiles;     /* (tree's levels, most_tile) */
+    float *tiles;     /* (DT__TREE_DEPTH, most_tile) one tile per level */
     size_t most_tile; /* floats */
 };
 

@@ -120,18 +120,6 @@ struct next_chunk {
     int owner, nth;
 };
 
-/* Returns the floats of chunk `nth` of an owner's slice of a range; empty: it has fewer chunks. */
-static struct dt__floats chunk_floats(const struct dt_exchange *x, struct dt__floats range,
-                                      const struct next_chunk *next)
-{
-    const int node = x->topo->node_at[x->topo->agent_rank[next->owner]];
-    const struct dt__floats at = slice_of(x, range, node, next->owner - x->topo->agents_of[node]);
-    size_t count = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
-    if (count > DT__SLICE_CHUNKS) count = DT__SLICE_CHUNKS;
-    if ((size_t)next->nth >= count) return (struct dt__floats){0, 0};
-    return dt__slice(at, next->nth, (int)count, x->layout->grain);
-}
-
 /* Assigns a chunk's offsets in x->bytes and in this agent's state, if the agent acts for it. */
 static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
                         struct dt__chunk *chunk)
@@ -148,16 +136,20 @@ static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
     if (own) layout->own += floats;
 }
 
-/* Appends the chunk that comes next, if there is one. */
+/* Appends chunk `nth` of the owner's slice of a range, if it has so many. */
 static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
                       struct dt__floats range, const struct next_chunk *next)
 {
     const struct dt__topology *topo = x->topo;
     const int node = topo->node_at[topo->agent_rank[next->owner]];
-    const struct dt__floats at = chunk_floats(x, range, next);
+    const int index = next->owner - topo->agents_of[node];
+    const struct dt__floats slice = slice_of(x, range, node, index);
+    size_t count = (slice.end - slice.begin + DT__CHUNK - 1) / DT__CHUNK;
+    if (count > DT__SLICE_CHUNKS) count = DT__SLICE_CHUNKS;
+    if ((size_t)next->nth >= count) return;
+    const struct dt__floats at = dt__slice(slice, next->nth, (int)count, layout->grain);
     if (at.begin == at.end) return;
     const int wire = at.begin < x->spec.wire.params ? x->spec.wire.kind : DT_WIRE_F32;
-    const int index = next->owner - topo->agents_of[node];
     struct dt__chunk *chunk = &layout->chunk[layout->chunks++];
     *chunk = (struct dt__chunk){.bucket = next->bucket,
                                 .node = node,
@@ -179,8 +171,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
 {
     const struct dt__topology *topo = x->topo;
     const int begin = topo->agents_of[(topo->node + 1) % topo->nodes], owners = topo->owners;
-    const size_t ranges = (size_t)(x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices);
-    const size_t most = x->spec.params / DT__CHUNK + ranges * (size_t)owners + 1;
+    const size_t most = x->spec.params / DT__CHUNK + (size_t)(dt__ranges(x) * owners + 1);
     struct next_chunk next = {0};
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "chunk table", DT__TABLE(layout->chunk, most)));
     for (int b = 0; b < x->spec.buckets; b++) {

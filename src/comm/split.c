@@ -99,14 +99,6 @@ static void find_sums(const struct dt_split *s, int first, int end, bool of_node
     find_sums(s, split, end, of_node, sum, count);
 }
 
-static void list_sums(struct dt_split *s)
-{
-    find_sums(s, 0, s->spec.parts, false, s->sum, &s->sums);
-    for (int i = 0; i < s->sums; i++)
-        s->sum_at[s->sum[i].first] = i;
-    find_sums(s, 0, s->spec.parts, true, s->give, &s->gives);
-}
-
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static size_t widest_sum(const struct dt_split *s)
@@ -164,7 +156,10 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
     }
     DT_GUARD(dt__ranks_agree(&x->all, status));
     list_workers(s);
-    list_sums(s);
+    find_sums(s, 0, spec->parts, false, s->sum, &s->sums);
+    for (int i = 0; i < s->sums; i++)
+        s->sum_at[s->sum[i].first] = i;
+    find_sums(s, 0, spec->parts, true, s->give, &s->gives);
     deal_memory(s, &shm);
     /* what does not fit a small /dev/shm, besides gradients, is in a file */
     if (!dt__shared_fits(x->node_comm, shm.used, "rows of split layers"))

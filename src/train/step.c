@@ -12,7 +12,7 @@ static const struct dt_stepper *stepper_of(const struct dt_job *job)
     static const struct dt_stepper *const ALL[] = {&dt__async_stepper, &dt__local_stepper,
                                                    &dt__plain_stepper};
     int i = 0;
-    while (!ALL[i]->applies(job))
+    while (ALL[i]->applies && !ALL[i]->applies(job))
         i++;
     return ALL[i];
 }

@@ -20,8 +20,8 @@ struct dt_span {
  * on the workers and `serve` on a bank without replicas, at the same time; `applies` and `weights`
  * are not collective. Those that return int return enum dt_ask: an ask that ends the span. */
 struct dt_stepper {
-    /* Returns true if this stepper can do the next step. The first row of the table that returns
-     * true does it; the last row always does. */
+    /* Returns true if this stepper can do the next step. NULL: it always can. The first row of the
+     * table that can does it. */
     bool (*applies)(const struct dt_job *job);
     /* Creates the exchange of gradients and weights in steps, which is job->steps. fill: puts
      * the vectors of the bank into it. */

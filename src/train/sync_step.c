@@ -214,12 +214,6 @@ void dt__budget_add(const struct dt_job *job, double secs)
 
 /* ---- the plain step -------------------------------------------------------------------------- */
 
-static bool plain_applies(const struct dt_job *job)
-{
-    (void)job;
-    return true;
-}
-
 static dt_status plain_open(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill)
 {
     struct dt_exchange_spec spec = dt__step_spec(steps->all);
@@ -293,7 +287,6 @@ static void plain_close(struct dt_job *job)
 }
 
 const struct dt_stepper dt__plain_stepper = {
-    .applies = plain_applies,
     .open = plain_open,
     .begin = plain_begin,
     .step = plain_step,

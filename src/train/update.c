@@ -267,13 +267,18 @@ static void tensor_range_update(const struct dt_job *job, struct tensor_range *r
 }
 
 /* Updates floats [offset, offset + n): applies the optimizer to those that are trained, and
- * moves states by the mean over the rows. grad, weights, out: (n); states: whole vectors. */
+ * moves states by the mean over the rows. grad, weights, out: (n); states: whole vectors.
+ * constants NULL: nothing changes. */
 static void update_range(const struct dt_job *job, const struct constants *constants, size_t offset,
                          size_t n, const float *grad, const float *weights, float *out,
                          float *const *states)
 {
     const size_t trained = trained_count(job, offset, n);
     struct tensor_range range;
+    if (!constants) {
+        memmove(out, weights, n * sizeof *out);
+        return;
+    }
     for (size_t at = 0; at < trained; at += range.n) {
         range = tensor_range_at(job, constants, offset + at, trained - at, states);
         tensor_range_update(job, &range, grad + at, weights + at, out + at);
@@ -314,11 +319,8 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
 {
     const struct dt_group *group = arg;
     const float *weights = (group->start ? group->start : vectors[0]) + offset;
-    const struct constants *constants = group_constants(group, info);
-    if (constants)
-        update_range(group->job, constants, offset, n, grad, weights, out, vectors + 1);
-    else
-        memmove(out, weights, n * sizeof *out);
+    update_range(group->job, group_constants(group, info), offset, n, grad, weights, out,
+                 vectors + 1);
 }
 
 /* Returns floats [at, at + n) of a part, all of its weight or all of its bias. The linear path
@@ -375,11 +377,13 @@ void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int inde
     if (job->steps->copies) dt__bf16_pack(matrix, tile, vectors[0], job->steps->copies);
 }
 
-/* Updates rows of a range in place; weights and states are the whole vectors. */
+/* Updates rows of a range in place; weights and states are the whole vectors. constants NULL:
+ * nothing changes. */
 static void update_rows(const struct dt_job *job, const struct constants *constants,
                         const struct dt_row_range *range, const uint32_t *row, size_t count,
                         const float *grad, float *weights, float *const *states)
 {
+    if (!constants) return;
     const struct tensor_range tensor =
         tensor_range_at(job, constants, range->offset, range->rows * range->width, states);
     dt__optimizer_apply_rows(tensor.rule, &tensor.factors, range->width, count, row, grad,
@@ -397,26 +401,26 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
 
 /* ---- async ---------------------------------------------------------------------------------- */
 
-void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
-                      size_t n, const float *weights, float *out, float *const *states)
+/* Returns the constants of a gradient's update; NULL: it failed. */
+static const struct constants *gradient_constants(struct dt_job *job, uint64_t before,
+                                                  const struct dt_gradient *part)
 {
-    struct dt_job *job = arg;
     const struct dt_gradient_info *info = part->info;
-    if (info->ask & DT_ASK_ERROR) {
-        memmove(out, weights, n * sizeof *out);
-        return;
-    }
-    update_range(job, constants_of(job, before, part->staleness, info->rows, part->norm2, NULL),
-                 offset, n, part->grad, weights, out, states);
+    if (info->ask & DT_ASK_ERROR) return NULL;
+    return constants_of(job, before, part->staleness, info->rows, part->norm2, NULL);
 }
 
-void dt__update_rows_async(void *arg, const struct dt_gradient *part, uint64_t before,
+void dt__update_async(void *job, const struct dt_gradient *part, uint64_t before, size_t offset,
+                      size_t n, const float *weights, float *out, float *const *states)
+{
+    update_range(job, gradient_constants(job, before, part), offset, n, part->grad, weights, out,
+                 states);
+}
+
+void dt__update_rows_async(void *job, const struct dt_gradient *part, uint64_t before,
                            const struct dt_row_range *range, const uint32_t *row, size_t count,
                            float *weights, float *const *states)
 {
-    struct dt_job *job = arg;
-    const struct dt_gradient_info *info = part->info;
-    if (info->ask & DT_ASK_ERROR) return;
-    update_rows(job, constants_of(job, before, part->staleness, info->rows, part->norm2, NULL),
-                range, row, count, part->grad, weights, states);
+    update_rows(job, gradient_constants(job, before, part), range, row, count, part->grad, weights,
+                states);
 }
