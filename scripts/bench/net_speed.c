@@ -60,7 +60,7 @@ static float *floats(size_t count, float low, float high)
 static double peak_seconds(const float *a, float *c)
 {
     double start = dt__clock_secs();
-    dt__gemm(false, false, PEAK, PEAK, PEAK, a, a, false, c);
+    dt__gemm((struct dt__product){.m = PEAK, .n = PEAK, .k = PEAK}, a, a, c);
     return dt__clock_secs() - start;
 }
 

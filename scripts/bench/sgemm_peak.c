@@ -39,7 +39,7 @@ static double measure(void)
     for (int round = 0; round < ROUNDS; round++) {
         double start = seconds();
         for (int i = 0; i < CALLS; i++)
-            dt__gemm(false, false, N, N, N, a, b, false, c);
+            dt__gemm((struct dt__product){.m = N, .n = N, .k = N}, a, b, c);
         double rate = 2e-9 * N * N * N * CALLS / (seconds() - start);
         if (rate > best) best = rate;
     }

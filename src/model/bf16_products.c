@@ -316,7 +316,9 @@ static dt_status product_run(struct dt__bf16 *bf16, int rows, int which, const v
     const bool back = which == INPUT_GRAD;
     const int from = back ? bf16->nout : bf16->nin, to = back ? bf16->nin : bf16->nout;
     struct plan *plan;
-    if (is_reference()) return dt__gemm(false, back, rows, to, from, operand, weight, false, out);
+    if (is_reference())
+        return dt__gemm((struct dt__product){.m = rows, .n = to, .k = from, .tb = back}, operand,
+                        weight, out);
     DT_TRY(plan_of(bf16, rows, &plan));
     return operation_run(bf16, &plan->operation[which], operand, weight, out);
 }
@@ -398,9 +400,8 @@ static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *facto
     const void *x = (const unsigned char *)factors->x + tile.row * (size_t)rows * operand_size();
     const void *delta = factors->delta + tile.column / shape->tile_columns * factors->delta_bytes;
     struct plan *plan;
-    if (is_reference())
-        return dt__gemm(false, false, (int)tile.rows, (int)tile.columns, rows, x, delta, false,
-                        out);
+    const struct dt__product product = {.m = (int)tile.rows, .n = (int)tile.columns, .k = rows};
+    if (is_reference()) return dt__gemm(product, x, delta, out);
     DT_TRY(plan_of(bf16, rows, &plan));
     const int which =
         TILE + (tile.rows < shape->tile_rows) + 2 * (tile.columns < shape->tile_columns);

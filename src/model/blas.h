@@ -21,11 +21,14 @@ const char *dt__blas_kernel_by_features(void);
 const char *dt__blas_kernel_of(const char *vendor, unsigned family, unsigned model, bool avx2,
                                bool avx512);
 
-/* Computes C (m, n) = op(A) op(B), or += if `add`; op(A) is (m, k), op(B) is (k, n). All row-major
- * without padding: A is (m, k), or (k, m) if ta; B is (k, n), or (n, k) if tb. DT_EMEMORY, DT_EBUG:
- * the library failed. */
-dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
-                   float *c);
+/* A product C (m, n) = op(A) op(B), or += if `add`; op(A) is (m, k), op(B) is (k, n). All row-major
+ * without padding: A is (m, k), or (k, m) if ta; B is (k, n), or (n, k) if tb. */
+struct dt__product {
+    int m, n, k;
+    bool ta, tb, add;
+};
+/* Computes a product. DT_EMEMORY, DT_EBUG: the library failed. */
+dt_status dt__gemm(struct dt__product product, const float *a, const float *b, float *c);
 /* Returns true if run.kernel=portable multiplies (for convolution.h). */
 bool dt__blas_is_portable(void);
 /* Computes C (m, n) = A B, or += if `add`, like dt__gemm, but a row of C does not depend on m or on
@@ -41,7 +44,7 @@ dt_status dt__gemm_padded(struct dt__sizes size, const float *a, const float *b,
 dt_status dt__gemm_transposed_need(int n, int k);
 /* Computes C (m, n) = A B^T, with scratch for m * (n + k) floats. oneDNN is faster the less it has
  * to transpose: with a small A and a large B, A is transposed, and then C. */
-dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *b, float *scratch,
+dt_status dt__gemm_transposed(struct dt__sizes size, const float *a, const float *b, float *scratch,
                               float *c);
 
 #endif

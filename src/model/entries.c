@@ -212,7 +212,8 @@ dt_status dt__inputs_forward(const struct dt__layer_call *call, const float *wei
     if (nin && call->apart)
         DT_TRY(dt__gemm_apart((struct dt__sizes){rows, (int)width, nin}, batch->x, weight, add, y));
     else if (nin)
-        DT_TRY(dt__gemm(false, false, rows, (int)width, nin, batch->x, weight, add, y));
+        DT_TRY(dt__gemm((struct dt__product){.m = rows, .n = (int)width, .k = nin, .add = add},
+                        batch->x, weight, y));
     else if (!add)
         memset(y, 0, floats * sizeof *y);
     if (batch->fractions)
@@ -231,8 +232,12 @@ dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, 
                                         .rows = inputs,
                                         .dense = dt__batch_dense(batch)};
     if (batch->ndense)
-        DT_TRY(dt__gemm(true, false, batch->ndense, (int)width, batch->rows, batch->x, call->dy,
-                        call->accumulate, call->grad));
+        DT_TRY(dt__gemm((struct dt__product){.m = batch->ndense,
+                                             .n = (int)width,
+                                             .k = batch->rows,
+                                             .ta = true,
+                                             .add = call->accumulate},
+                        batch->x, call->dy, call->grad));
     if (batch->fractions)
         dt__fractions_backward(batch->fractions, batch->rows, call->dy, width, call->accumulate,
                                call->grad + (size_t)batch->ndense * width);

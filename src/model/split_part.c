@@ -91,8 +91,9 @@ dt_status dt__split_part_forward(struct dt_split_part *part, int rows, const flo
                 y[i] += part->scratch[i];
             continue;
         }
-        DT_TRY(dt__gemm(false, false, rows, (int)columns, block_depth(part, b), x_block, tile, true,
-                        y));
+        const struct dt__product product = {
+            .m = rows, .n = (int)columns, .k = block_depth(part, b), .add = true};
+        DT_TRY(dt__gemm(product, x_block, tile, y));
     }
     return DT_OK;
 }
@@ -103,9 +104,11 @@ dt_status dt__split_part_backward(struct dt_split_part *part, size_t block, int 
 {
     const int depth = block_depth(part, block), columns = (int)part->columns;
     if (part->bf16) return dt__bf16_backward(part->bf16[block], rows, delta, false, grad, NULL, dx);
-    DT_TRY(dt__gemm(true, false, depth, columns, rows, x, delta, false, grad));
+    DT_TRY(dt__gemm((struct dt__product){.m = depth, .n = columns, .k = rows, .ta = true}, x, delta,
+                    grad));
     if (!dx) return DT_OK;
-    return dt__gemm_transposed(rows, depth, columns, delta, weight, part->scratch, dx);
+    return dt__gemm_transposed((struct dt__sizes){rows, depth, columns}, delta, weight,
+                               part->scratch, dx);
 }
 
 void dt__split_part_bias(const struct dt_split_part *part, int rows, const float *delta,

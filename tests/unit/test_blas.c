@@ -56,8 +56,9 @@ static void check_products(int variant)
     const bool ta = variant & 1, tb = variant & 2, add = variant & 4;
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
         const int m = SHAPES[s].m, n = SHAPES[s].n, k = SHAPES[s].k;
+        const struct dt__product product = {m, n, k, ta, tb, add};
         multiply_plainly(ta, tb, m, n, k, add);
-        EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, add, c));
+        EXPECT_OK(dt__gemm(product, a, b, c));
         for (int i = 0; i < m * n; i++)
             ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k) + 1e-6f,
                           "%dx%dx%d ta %d tb %d add %d: element %d is %g, expected %g", m, n, k, ta,
@@ -103,15 +104,15 @@ static void check_alignment(int variant)
     float *moved_c = malloc((MAX_FLOATS + SHIFT) * sizeof *moved_c);
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
         const int m = SHAPES[s].m, n = SHAPES[s].n, k = SHAPES[s].k;
+        const struct dt__product product = {m, n, k, ta, tb, false};
         const size_t size = (size_t)(m * n) * sizeof *c;
-        EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, false, c));
+        EXPECT_OK(dt__gemm(product, a, b, c));
         for (int shift = 0; shift < SHIFT; shift++) {
             memcpy(moved + shift, a, (size_t)(m * k) * sizeof *a);
-            EXPECT_OK(
-                dt__gemm(ta, tb, m, n, k, moved + shift, b, false, moved_c + (shift * 5) % SHIFT));
+            EXPECT_OK(dt__gemm(product, moved + shift, b, moved_c + (shift * 5) % SHIFT));
             ck_assert(memcmp(c, moved_c + (shift * 5) % SHIFT, size) == 0);
             memcpy(moved + shift, b, (size_t)(k * n) * sizeof *b);
-            EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, moved + shift, false, moved_c + shift));
+            EXPECT_OK(dt__gemm(product, a, moved + shift, moved_c + shift));
             ck_assert(memcmp(c, moved_c + shift, size) == 0);
         }
     }
@@ -125,7 +126,7 @@ static void check_transposed(int variant)
     const int m = 17, n = sizes[variant / 3], k = sizes[variant % 3];
     float *scratch = malloc((size_t)(m * (n + k)) * sizeof *scratch);
     multiply_plainly(false, true, m, n, k, false);
-    EXPECT_OK(dt__gemm_transposed(m, n, k, a, b, scratch, c));
+    EXPECT_OK(dt__gemm_transposed((struct dt__sizes){m, n, k}, a, b, scratch, c));
     for (int i = 0; i < m * n; i++)
         ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k),
                       "%dx%dx%d: element %d is %g, expected %g", m, n, k, i, (double)c[i],
@@ -164,8 +165,9 @@ static void check_chain(int variant, const char *level)
     float x[300], y[300];
     for (size_t s = 0; s < sizeof CHAINS / sizeof *CHAINS; s++) {
         const int m = CHAINS[s][0], n = CHAINS[s][1], k = CHAINS[s][2];
+        const struct dt__product product = {m, n, k, ta, tb, add};
         memcpy(expected, c, (size_t)MAX_FLOATS * sizeof *c);
-        EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, add, c));
+        EXPECT_OK(dt__gemm(product, a, b, c));
         ck_assert_mem_eq(c + m * n, expected + m * n, (size_t)(MAX_FLOATS - m * n) * sizeof *c);
         for (int i = 0; i < m * n; i++) {
             const int row = i / n, column = i % n;

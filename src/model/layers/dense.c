@@ -57,7 +57,8 @@ static dt_status dense_forward(const struct dt__layer_call *call)
         DT_TRY(dt__gemm_apart((struct dt__sizes){call->rows, nout, nin}, call->x, weight, false,
                               call->y));
     else
-        DT_TRY(dt__gemm(false, false, call->rows, nout, nin, call->x, weight, false, call->y));
+        DT_TRY(dt__gemm((struct dt__product){.m = call->rows, .n = nout, .k = nin}, call->x, weight,
+                        call->y));
     dt__epilogue_forward(call, NULL);
     return DT_OK;
 }
@@ -71,10 +72,12 @@ static dt_status dense_backward(const struct dt__layer_call *call)
     if (call->state)
         return dt__bf16_backward(call->state, call->rows, delta, call->accumulate, call->grad,
                                  call->factors, call->dx);
-    DT_TRY(
-        dt__gemm(true, false, nin, nout, call->rows, call->x, delta, call->accumulate, call->grad));
+    const struct dt__product product = {
+        .m = nin, .n = nout, .k = call->rows, .ta = true, .add = call->accumulate};
+    DT_TRY(dt__gemm(product, call->x, delta, call->grad));
     if (!call->dx) return DT_OK;
-    return dt__gemm_transposed(call->rows, nin, nout, delta, call->params, call->work, call->dx);
+    return dt__gemm_transposed((struct dt__sizes){call->rows, nin, nout}, delta, call->params,
+                               call->work, call->dx);
 }
 
 /* The output layer's products stay f32. */
