@@ -192,11 +192,13 @@ dt_status dt__world_share(struct dt_world *world, size_t bytes, const char *what
     dt_status status = dt__alloc(1, sizeof *shared, what, &shared);
     DT_TRY(dt__ranks_agree(world->all, status));
     status = dt__shared_create(world->inside->host, &shm, what, world->all, shared);
-    if (status)
+    if (status) {
         dt_free(shared);
-    else
-        *out = shared;
-    return status;
+        return status;
+    }
+    if (*out_first) dt__shared_fill(shared, shared->memory, bytes);
+    *out = shared;
+    return DT_OK;
 }
 
 void *dt__shared_memory(const struct dt__shared *shared)
