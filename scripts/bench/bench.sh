@@ -21,6 +21,7 @@
 # sim       the exchange on 2 to 512 simulated hosts (SimGrid), with its bound and the cost model
 # tables    losses of the defaults on Debian's tables, against boosted trees, linear models and a
 #           perceptron
+# search    trials of a search: their speed, their models on tables, cross-validation, early ends
 # bits      checksums of the weights of one job in many ways: ranks, kills, hosts, compilers, MPIs;
 #           and its peers
 # QUICK=1: few and short runs. ROUNDS: turns. SECS: of a run. SEEDS: of accuracy. OUT: directory.
@@ -31,7 +32,7 @@ export LC_ALL=C
 cd "$(dirname "$0")/../.."
 bench=scripts/bench
 sections='speed native precision cnn scaling hosts links accuracy async stream budget growth'
-sections="$sections sparse clicks scale sim tables bits"
+sections="$sections sparse clicks scale sim tables search bits"
 
 check() {
     for name; do

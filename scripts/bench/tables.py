@@ -49,6 +49,12 @@ REGRESS = ("concrete", "house", "ames", "diamonds")
 TEXTS = ("movies", "glosses")
 PROGRAMS = ("dtrain", "XGBoost", "HistGradientBoosting", "linear", "perceptron", "constant",
             "XGBoost 30")
+# dtrain's commands, and what they are told besides label and task. Further programs, for --programs.
+OWN = {"dtrain": ("train", "data.eval_fraction=0.1"),
+       "search": ("search",),
+       "5 folds": ("search", "search.folds=5", "search.trials=1"),
+       "10 folds": ("search", "search.folds=10", "search.trials=1")}
+OTHERS = ("perceptron 5 folds", "perceptron search")
 # Of many texts: a network of 0/1 columns takes scikit-learn an hour.
 NOT_MEASURED = {(table, program) for table in TEXTS for program in ("perceptron", "XGBoost 30")}
 TRIALS = 30
@@ -215,35 +221,58 @@ def random_trials(regress, classes, seed, x, y):
     return best
 
 
+def perceptron_search(kind, regress, seed):
+    """Random search with folds: 16 settings, as dtrain search has."""
+    from scipy import stats
+    from sklearn import model_selection
+    widths = [(width,) * depth for width in (64, 128, 256) for depth in (1, 2, 3)]
+    space = {"hidden_layer_sizes": widths, "alpha": stats.loguniform(1e-5, 1),
+             "learning_rate_init": stats.loguniform(3e-4, 1e-2)}
+    score = "neg_root_mean_squared_error" if regress else "neg_log_loss"
+    return model_selection.RandomizedSearchCV(kind(random_state=seed), space, n_iter=16, cv=5,
+                                              scoring=score, random_state=seed)
+
+
+def fit(program, regress, classes, seed, x, target):
+    """A list of models, whose mean predicts."""
+    from sklearn import ensemble, linear_model, model_selection, neural_network
+    if program == "XGBoost":
+        return [xgboost_fit(regress, classes, seed, x, target)]
+    if program == "XGBoost 30":
+        return [random_trials(regress, classes, seed, x, target)]
+    kind = {"HistGradientBoosting": (ensemble.HistGradientBoostingClassifier,
+                                     ensemble.HistGradientBoostingRegressor),
+            "linear": (linear_model.LogisticRegression, linear_model.Ridge),
+            "perceptron": (neural_network.MLPClassifier,
+                           neural_network.MLPRegressor)}[program.split()[0]][regress]
+    if program == "perceptron search":
+        return [perceptron_search(kind, regress, seed).fit(x, target)]
+    if program == "perceptron 5 folds":
+        return model_selection.cross_validate(kind(random_state=seed), x, target, cv=5,
+                                              return_estimator=True)["estimator"]
+    model = (kind(max_iter=1000) if kind is linear_model.LogisticRegression
+             else kind(random_state=seed))
+    return [model.fit(x, target)]
+
+
 def peer(program, regress, seed, features, y, test):
     """Fits, and returns the test loss."""
     import numpy
-    from sklearn import ensemble, linear_model, metrics, neural_network
+    from sklearn import metrics
     classes, codes = numpy.unique(y, return_inverse=True)
     scale = (y.mean(), y.std()) if regress else (0, 1)
     target = (y - scale[0]) / scale[1] if regress else codes
     if program == "constant":
         return constant(regress, codes, y, classes, test)
-    trees = program != "linear" and program != "perceptron"
+    trees = program != "linear" and not program.startswith("perceptron")
     coded = program == "HistGradientBoosting"
     x = [features.coded[p] if coded else features.one_hot(p, not trees) for p in range(2)]
-    if program == "XGBoost":
-        model = xgboost_fit(regress, classes, seed, x[0], target)
-    elif program == "XGBoost 30":
-        model = random_trials(regress, classes, seed, x[0], target)
-    else:
-        kind = {"HistGradientBoosting": (ensemble.HistGradientBoostingClassifier,
-                                         ensemble.HistGradientBoostingRegressor),
-                "linear": (linear_model.LogisticRegression, linear_model.Ridge),
-                "perceptron": (neural_network.MLPClassifier,
-                               neural_network.MLPRegressor)}[program][regress]
-        model = (kind(max_iter=1000) if kind is linear_model.LogisticRegression
-                 else kind(random_state=seed))
-        model.fit(x[0], target)
+    models = fit(program, regress, classes, seed, x[0], target)
     if regress:
-        return float(
-            numpy.sqrt(numpy.mean((model.predict(x[1]) * scale[1] + scale[0] - test) ** 2)))
-    return float(metrics.log_loss(numpy.searchsorted(classes, test), model.predict_proba(x[1]),
+        values = numpy.mean([model.predict(x[1]) for model in models], axis=0)
+        return float(numpy.sqrt(numpy.mean((values * scale[1] + scale[0] - test) ** 2)))
+    chances = numpy.mean([model.predict_proba(x[1]) for model in models], axis=0)
+    return float(metrics.log_loss(numpy.searchsorted(classes, test), chances,
                                   labels=numpy.arange(len(classes))))
 
 
@@ -278,18 +307,18 @@ def measure_peer(program, name, train, test, seed):
 
 
 def measure_dtrain(program, name, names, train, test, also):
-    """(loss, CPU seconds) of training with label and task alone."""
+    """(loss, CPU seconds) of a command with label, task and `also` alone."""
     with tempfile.TemporaryDirectory() as scratch:
         classes = {row[-1] for row in train}
         gaps = any("NA" in row for row in train + test)
         write_csv(scratch + "/train.csv", names, train)
         write_csv(scratch + "/test.csv", names,
                   [row for row in test if name in REGRESS or row[-1] in classes])
-        command = [program, "data.train=" + scratch + "/train.csv", "data.label=" + names[-1],
-                   "data.eval_fraction=0.1",
+        command = [program, also[0], "data.train=" + scratch + "/train.csv",
+                   "data.label=" + names[-1],
                    "run.dir=" + scratch + "/run"] + gaps * ["data.missing=flag"]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run = subprocess.run(command + (name in REGRESS) * ["model.task=regress"] + also,
+        run = subprocess.run(command + (name in REGRESS) * ["model.task=regress"] + also[1:],
                              capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if run.returncode:
@@ -398,18 +427,17 @@ def main():
             names, rows = load(table, data)
             for split in splits:
                 key = (table, split, program)
-                if program != "dtrain" and key in results:
+                if program not in OWN and key in results:
                     continue
                 train, test = split_of(rows, split)
-                if program == "dtrain":
-                    results[key] = measure_dtrain(options.dtrain, table, names, train, test,
-                                                  options.also)
-                elif program == "linear" and table in TEXTS:
-                    results[key] = measure_dtrain(options.dtrain, table, names, train, test,
-                                                  ["model.kind=linear"])
+                also = list(OWN.get(program, ())) + options.also
+                if program == "linear" and table in TEXTS:
+                    also = list(OWN["dtrain"]) + ["model.kind=linear"]
+                if also[:1] in (["train"], ["search"]):
+                    results[key] = measure_dtrain(options.dtrain, table, names, train, test, also)
                 else:
                     results[key] = measure_peer(program, table, train, test, split)
-                if program != "dtrain":
+                if program not in OWN:
                     with open(peers, "a") as file:
                         file.write(json.dumps([key, results[key]]) + "\n")
                 print("tables: %s, split %d, %s: %.5g in %.1f s"
