@@ -1,5 +1,5 @@
-/* Records of CSV: the separator of their cells, and the cells. Source: RFC 4180, section 2; other
- * separators, runs of blanks and blanks before a quote are also read. */
+/* Records of CSV: finds the separator of their cells, and cuts the cells. Source: RFC 4180, section
+ * 2. Other separators, runs of blanks, and blanks before a quote are also accepted. */
 #include "text/csv_record.h"
 
 #include <ctype.h>
@@ -7,9 +7,10 @@
 
 /* ---- the separator --------------------------------------------------------------------------- */
 
-static const char SEPARATORS[] = ",;\t|"; /* found by data.separator=auto */
+static const char SEPARATORS[] = ",;\t|"; /* candidates of data.separator=auto */
 
-/* Returns true for a number (perhaps with a decimal comma), a gap, or a text in quotes. */
+/* Returns true for a number (perhaps with a decimal comma), a missing value, or a text in
+ * quotes. */
 static bool word_is_plain(const char *word, size_t length)
 {
     const enum dt__text_kind kind = dt__text_kind(word, length);
@@ -18,11 +19,11 @@ static bool word_is_plain(const char *word, size_t length)
            dt__text_is_number(word, length) || dt__text_is_missing(word, length);
 }
 
-/* Returns true if runs of blanks separate the cells of a record: it has no other separator, or all
- * its words are plain, most gaps between them are blanks rather than tabs, and at least one has two
- * blanks. (Aligned tables may have one tab before a last text. Between tabs or commas a cell may be
- * 1 250 or a list of numbers, with single blanks.) */
-static bool blanks_separate(const char *record, size_t length, bool others)
+/* Returns true if runs of blanks separate the cells of a record. If the record has another
+ * separator, all its words must be plain, most gaps between them must be blanks rather than tabs,
+ * and at least one gap must have two blanks. (Aligned tables may have one tab before a last text.
+ * Between tabs or commas, a cell may be 1 250 or a list of numbers, with single blanks.) */
+static bool blanks_separate(const char *record, size_t length, bool has_separator)
 {
     const char *const end = record + length, *word;
     size_t blanks = 0, tabs = 0;
@@ -38,7 +39,7 @@ static bool blanks_separate(const char *record, size_t length, bool others)
         for (word = p; p < end && (open || (*p != ' ' && *p != '\t')); p++)
             open ^= *p == '"';
     }
-    return blanks && (!others || (plain && blanks > tabs && wide));
+    return blanks && (!has_separator || (plain && blanks > tabs && wide));
 }
 
 dt_status dt__csv_separator(const char *key, bool decimals, const char *record, size_t length,
@@ -94,8 +95,9 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
     const bool runs = separator == ' ';
     while (quote < end && (*quote == ' ' || *quote == '\t') && (runs || *quote != separator))
         quote++;
-    if (runs) cell = quote;             /* a run at the start of the record has no cell before it */
-    if (quote < end && *quote == '"') { /* a record has an even number of quotes */
+    if (runs) cell = quote;             /* blanks at the start have no cell before them */
+    if (quote < end && *quote == '"') { /* the quote closes: a record has an even number of
+                                         * quotes */
         char *to = quote + 1, *from = quote + 1;
         while (from < end && (*from != '"' || (from + 1 < end && from[1] == '"'))) {
             from += *from == '"';

@@ -10,7 +10,7 @@
 
 enum { GROUP = 31, SLOTS = 288, SLOT_SECS = 300, DAY_SECS = 86400 };
 
-enum { HOUR = DT__DATE_NUMBERS - 1 }; /* the last number; of times alone the only one */
+enum { HOUR = DT__DATE_NUMBERS - 1 }; /* the last number; of times alone, the only one */
 
 static bool are_times_alone(const struct dt__dates *dates)
 {
@@ -30,7 +30,7 @@ int dt__dates_numbers(const struct dt__dates *dates)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Computes days since 1970-01-01. Returns false if there is no such day. */
+/* Computes the days since 1970-01-01. Returns false if there is no such day. */
 static bool days_of(int year, int month, int day, double *out)
 {
     struct tm tm = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day};
@@ -38,7 +38,8 @@ static bool days_of(int year, int month, int day, double *out)
     return tm.tm_mon == month - 1 && tm.tm_mday == day;
 }
 
-/* "12:30", "12:30:59.5", "1:30 PM", "12:30Z", "12:30:59+01:00". */
+/* Reads "12:30", "12:30:59.5", "1:30 PM", "12:30Z", "12:30:59+01:00". Returns false for any other
+ * text. */
 static bool time_read(const char *text, int *secs)
 {
     int hour, minute, second = 0, read;
@@ -61,9 +62,9 @@ static bool time_read(const char *text, int *secs)
 }
 
 struct date {
-    int year, group[2], secs; /* the groups in their order: month and day if the year is first */
+    int year, group[2], secs; /* group: the two that are not the year, in the order of the text */
     char between;
-    bool month_first, day_first; /* orders that fit */
+    bool month_first, day_first; /* which orders are possible */
 };
 
 static bool date_read(const char *text, size_t length, struct date *out)
@@ -79,7 +80,7 @@ static bool date_read(const char *text, size_t length, struct date *out)
     copy[length] = 0;
     *out = (struct date){.between = 'H', .month_first = true, .day_first = true};
     const size_t colon = strcspn(copy, ":");
-    if (colon <= 2 && time_read(copy, &out->secs)) /* without a date, minutes have two digits;
+    if (colon <= 2 && time_read(copy, &out->secs)) /* a time alone has two digits of minutes;
                                                     * seconds and a zone may follow */
         return strspn(copy + colon + 1, "0123456789") == 2;
     if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
@@ -156,8 +157,8 @@ void dt__dates_put_mean(const struct dt__dates *dates, double mean, float *out)
         out[i] = (float)(isnan(mean) ? mean : numbers[i]);
 }
 
-/* Returns the year of a word, or 0 if there is no such day. Sets *out to its days since 1970-01-01,
- * with the time as their fraction. */
+/* Sets *out to the days of a packed date since 1970-01-01, with the time as their fraction. Returns
+ * its year; 0: there is no such day. */
 static int packed_days(const struct dt__dates *dates, uint32_t packed, double *out)
 {
     const int groups = (int)(packed / SLOTS), first = groups / GROUP % GROUP + 1,
@@ -195,7 +196,7 @@ void dt__dates_put(const struct dt__dates *dates, uint32_t packed, float *out)
     dt__dates_put_mean(dates, days, out);
 }
 
-/* ---- the form ------------------------------------------------------------------------------- */
+/* ---- the format ----------------------------------------------------------------------------- */
 
 void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
 {
@@ -212,7 +213,8 @@ void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
 bool dt__dates_parse_form(const char *form, struct dt__dates *out)
 {
     char again[DT__DATE_FORM];
-    const bool place = *form && !strchr("YH", *form); /* else the first character decides */
+    const bool place = *form && !strchr("YH", *form); /* index of `between`, unless the first
+                                                       * character is Y or H */
     const struct dt__dates dates = {.between = !*form ? 'Y' : form[place],
                                     .day_first = *form == 'd',
                                     .month_first = *form == 'm',

@@ -1,4 +1,4 @@
-/* Input: bytes, unpacked by zlib or zstd, and their records. */
+/* Input: bytes, unpacked by zlib or zstd, and records of text. */
 #include "text/input.h"
 
 #include <ctype.h>
@@ -16,9 +16,9 @@
 #include "base/limits.h"
 #include "text/text.h"
 
-enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the largest, gzip only */
+enum { GZIP_WINDOW = 15 + 16 }; /* of inflateInit2: the largest, gzip only */
 
-/* ---- what is not read ----------------------------------------------------------------------- */
+/* ---- foreign formats ------------------------------------------------------------------------ */
 
 #define PAGE                                                                                       \
     "an HTML page, not data: was it downloaded without a login, or from a page about the file?"
@@ -26,14 +26,14 @@ enum { GZIP_WINDOW = 15 + 16 }; /* zlib's: the largest, gzip only */
 static const struct {
     const char *magic;
     size_t length;
-    const char *suffix; /* required end of the name; NULL: any */
+    const char *suffix; /* the end that the name must have; NULL: any name */
     const char *advice;
 } FOREIGN[] = {
     {"\x93NUMPY", 6, NULL, "a NumPy array: write it with h5py as data sets x and y, or as CSV"},
     {"PK\3\4", 4, ".npz", "NumPy arrays (.npz): write them with h5py as data sets x and y"},
     {"PK\3\4", 4, ".xlsx", "an Excel sheet: save it as CSV"},
     {"PK\3\4", 4, NULL, "a zip archive: unpack it first"},
-    /* with the byte after the word: a CSV column may be named PAR1 */
+    /* the fifth byte is needed, since a CSV column may be named PAR1 */
     {"PAR1\x15", 5, NULL, "a Parquet file: write it as CSV, or with h5py as data sets x and y"},
     {"ARROW1\0", 7, NULL, "an Arrow file: write it as CSV, or with h5py as data sets x and y"},
     {"\xFF\xFE", 2, NULL, "UTF-16 text: convert it with iconv -f UTF-16 -t UTF-8"},
@@ -72,13 +72,13 @@ struct dt__packed {
     FILE *file;
     bool is_gzip;
     z_stream gzip;
-    ZSTD_DStream *zstd; /* NULL: gzip, or plain */
-    bool whole;         /* the data so far ends with a whole gzip member or zstd frame */
-    size_t at, length;  /* in `bytes`: start and end of what is still packed */
+    ZSTD_DStream *zstd; /* NULL: the file is gzip or plain */
+    bool whole;         /* the bytes unpacked so far end with a complete gzip member or zstd
+                         * frame */
+    size_t at, length;  /* bytes[at..length) are still packed */
     unsigned char bytes[DT__UNPACK_BYTES + DT__PACKED_HEAD];
 };
 
-/* Decides by the first bytes. */
 static bool head_is_gzip(const unsigned char *head, size_t length)
 {
     return length > 2 && head[0] == 0x1f && head[1] == 0x8b;
@@ -92,7 +92,8 @@ static bool head_is_zstd(const unsigned char *head, size_t length)
 
 dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length)
 {
-    size_t name = strlen(path), blanks = 0; /* before an HTML page, after a byte order mark */
+    size_t name = strlen(path), blanks = 0; /* blanks: bytes to skip, a byte order mark and the
+                                             * blanks of an HTML page */
     if (length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) blanks = 3;
     while (blanks < length && isspace(head[blanks]))
         blanks++;
@@ -105,7 +106,7 @@ dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t 
         if (suffix && (name < end || strcasecmp(path + name - end, suffix))) continue;
         return dt_fail(DT_EFORMAT, "%s: this is %s", path, FOREIGN[i].advice);
     }
-    for (size_t zero = 0; zero < 2 && length >= 4; zero++) /* without a byte order mark */
+    for (size_t zero = 0; zero < 2 && length >= 4; zero++) /* UTF-16 without a byte order mark */
         if (!head[zero] && !head[zero + 2] && isprint(head[1 - zero]) && isprint(head[3 - zero]))
             return dt_fail(DT_EFORMAT,
                            "%s: this is UTF-16 text: convert it with iconv -f UTF-16%s -t UTF-8",
@@ -124,7 +125,7 @@ dt_status dt__packed_open(const char *path, struct dt__packed **out)
     dt_status status = DT_OK;
     DT_TRY(dt__alloc(1, sizeof *packed, "a file", &packed));
     packed->path = path;
-    DT_GUARD(dt__file_open(path, &fd, &size)); /* a pipe would be read twice */
+    DT_GUARD(dt__file_open(path, &fd, &size)); /* refuses a pipe, which cannot be rewound */
     packed->file = fdopen(fd, "r");
     if (!packed->file) {
         status = dt_fail(DT_EMEMORY, "%s: %s", path, strerror(errno));
@@ -163,7 +164,7 @@ bool dt__packed_is(const struct dt__packed *packed)
     return packed->zstd || packed->is_gzip;
 }
 
-/* Reads at most `size` bytes; *length 0: the end of the file. */
+/* Reads at most `size` bytes as they are in the file; *length is 0 at its end. */
 static dt_status file_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
 {
     *length = fread(to, 1, size, packed->file);
@@ -171,7 +172,7 @@ static dt_status file_read(struct dt__packed *packed, void *to, size_t size, siz
     return dt_fail(DT_EIO, "%s: %s", packed->path, strerror(errno));
 }
 
-/* Unpacks some of `bytes`. A member may be followed by another one, or by zeros that pad the
+/* Unpacks some bytes. A gzip member may be followed by another one, or by zeros that pad the
  * file. */
 static dt_status gzip_unpack(struct dt__packed *packed, unsigned char *to, size_t size,
                              size_t *length)
@@ -246,7 +247,8 @@ dt_status dt__packed_head(const char *path, unsigned char *head, size_t size, si
 
 enum { LONGEST_RECORD = 1 << 26 };
 
-/* A pipe returns what it has, or is waited for; a stream in memory has no descriptor. */
+/* Reads the bytes that a pipe has, and waits until it has some. A stream in memory has no
+ * descriptor, so it is read by fread. */
 static dt_status stream_read(const struct dt__lines *lines, char *to, size_t size, size_t *length)
 {
     enum { WAIT_MS = 100 };
@@ -255,7 +257,7 @@ static dt_status stream_read(const struct dt__lines *lines, char *to, size_t siz
     ssize_t got;
     for (int ready = 0; fd >= 0 && ready <= 0;) {
         ready = poll(&input, 1, WAIT_MS);
-        if (ready < 0 && errno != EINTR) break; /* read reports the error */
+        if (ready < 0 && errno != EINTR) break; /* read() reports the error */
         if (ready <= 0) DT_TRY(dt__stop_check());
     }
     do
@@ -268,7 +270,7 @@ static dt_status stream_read(const struct dt__lines *lines, char *to, size_t siz
     return DT_OK;
 }
 
-/* Moves the remaining bytes to the front and reads more after them. */
+/* Moves the bytes that are still needed to the front, and reads more bytes after them. */
 static dt_status lines_fill(struct dt__lines *lines)
 {
     const size_t from = lines->held ? lines->start : lines->begin, kept = lines->end - from;
@@ -289,8 +291,8 @@ static dt_status lines_fill(struct dt__lines *lines)
     return DT_OK;
 }
 
-/* Reads enough to decide what kind of file it is. A pipe's first line may be shorter than that, and
- * its next one may come late. */
+/* Reads enough to decide what kind of file it is, or a first line: a pipe's first line may be
+ * shorter, and its next line may come late. */
 static dt_status lines_begin(struct dt__lines *lines)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -312,7 +314,7 @@ dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name)
     return lines_begin(lines);
 }
 
-/* A FIFO without a writer is waited for when it is read, not here. */
+/* Opens a pipe. A FIFO may have no writer yet: then reading waits, not opening. */
 static dt_status pipe_open(struct dt__lines *lines, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -389,7 +391,7 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
     const bool separates = lines->separator == ',';
     const char borders[] = {separates ? ';' : lines->separator, '"', ';', '\t', '|', '\r', '\n'};
     char *const stop = text + length;
-    bool inside = false; /* quotes */
+    bool inside = false; /* inside quotes */
     for (char *cell = text, *end; cell < stop; cell = end + 1) {
         for (end = cell; end < stop && !memchr(borders, *end, sizeof borders);)
             end++;
@@ -403,9 +405,9 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
                      lines->name, lines->line, (int)(end - cell), cell);
             lines->warned_point = true;
         }
-        const bool after = comma == cell && cell > text && cell[-1] == '"';
-        const bool before = comma && comma + 1 == end && end < stop && *end == '"';
-        if (!comma || (!inside && (separates || after || before))) continue;
+        const bool after_quote = comma == cell && cell > text && cell[-1] == '"';
+        const bool before_quote = comma && comma + 1 == end && end < stop && *end == '"';
+        if (!comma || (!inside && (separates || after_quote || before_quote))) continue;
         *comma = '.';
         if (dt__number_parse(cell, (size_t)(end - cell), &value) == DT__NUMBER_BAD) *comma = ',';
     }
@@ -413,8 +415,8 @@ void dt__lines_commas(struct dt__lines *lines, char *text, size_t length)
 
 dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length)
 {
-    size_t bytes = 0;    /* in the record, without its last line end */
-    size_t newlines = 0; /* including the last one */
+    size_t bytes = 0;    /* of the record, without its last line end */
+    size_t newlines = 0; /* of the record, its last line end included */
     bool open = false, ended = false;
     *out = NULL;
     while (!ended) {
@@ -440,10 +442,10 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     lines->line = lines->next_line;
     lines->next_line += newlines;
     *out = text;
-    while (bytes && text[bytes - 1] == '\r') /* two if CRLF was converted to CRLF again */
+    while (bytes && text[bytes - 1] == '\r') /* there are two if CRLF was converted to CRLF again */
         bytes--;
     while (bytes && lines->separator == ' ' && (text[bytes - 1] == ' ' || text[bytes - 1] == '\t'))
-        bytes--; /* a line of blanks is empty */
+        bytes--; /* a line of blanks counts as empty */
     *out_length = bytes;
     if (lines->keeps) {
         DT_TRY(dt__grow(&lines->raw, &lines->raw_capacity, bytes + 1, 1, "a row"));

@@ -1,5 +1,4 @@
-/* A reader of JSON: passes over a text once, checks it, and returns its tokens. Source: RFC
- * 8259. */
+/* A reader of JSON, which passes over a text once and checks it. Source: RFC 8259. */
 #include "text/json_reader.h"
 
 #include <jansson.h>
@@ -14,7 +13,7 @@ static char json_fail(struct dt__json *json, const char *at, const char *wrong)
     return 0;
 }
 
-/* Returns the next character after blanks; 0: the end. */
+/* Skips blanks. Returns the next character; 0: the end. */
 static char blanks_pass(struct dt__json *json)
 {
     while (json->at < json->end &&
@@ -23,7 +22,8 @@ static char blanks_pass(struct dt__json *json)
     return json->at < json->end ? *json->at : 0;
 }
 
-/* Plain ASCII is taken unchanged; jansson checks texts with escapes or other bytes. */
+/* Reads a text. Plain ASCII is taken unchanged; jansson checks texts that have escapes or other
+ * bytes. */
 static char text_pass(struct dt__json *json)
 {
     const char *const from = json->at + 1, *p = from;
@@ -58,8 +58,8 @@ static size_t digits_pass(struct dt__json *json)
     return (size_t)(json->at - from);
 }
 
-/* The common short form is converted while it is checked; dt__number_scan also accepts 01, .5 and
- * 1. */
+/* Reads a number. The common short form is converted while it is checked; dt__number_scan also
+ * accepts 01, .5 and 1., which JSON does not have. */
 static char number_pass(struct dt__json *json)
 {
     const char *const from = json->at, *const end = json->end, *p = from;
@@ -88,7 +88,8 @@ static char number_pass(struct dt__json *json)
     return '0';
 }
 
-/* A list or an object begins or ends; a bit records which of the two it is. */
+/* Reads a bracket, where a list or an object starts or ends. A bit records which of the two it
+ * is. */
 static char bracket_pass(struct dt__json *json, char c)
 {
     const bool opens = c == '[' || c == '{';
@@ -100,7 +101,7 @@ static char bracket_pass(struct dt__json *json, char c)
     unsigned char *const bits = &json->objects[json->depth ? (json->depth - 1) / 8 : 0];
     if (opens) *bits = (unsigned char)((*bits & ~(1 << bit)) | (c == '{') << bit);
     json->close = !json->depth ? 0 : *bits >> bit & 1 ? '}' : ']';
-    json->place = opens ? DT__JSON_FIRST : DT__JSON_BEHIND;
+    json->place = opens ? DT__JSON_FIRST : DT__JSON_AFTER;
     return c;
 }
 
@@ -109,10 +110,10 @@ char dt__json_next(struct dt__json *json)
     static const char *const words[] = {"true", "false", "null"};
     if (json->wrong) return 0;
     char c = blanks_pass(json);
-    if (json->place == DT__JSON_BEHIND && !json->depth)
+    if (json->place == DT__JSON_AFTER && !json->depth)
         return json->at < json->end ? json_fail(json, json->at, "something after the value") : 0;
     if (json->place != DT__JSON_VALUE && c == json->close) return bracket_pass(json, c);
-    if (json->place == DT__JSON_BEHIND) {
+    if (json->place == DT__JSON_AFTER) {
         if (c != ',')
             return json_fail(json, json->at,
                              json->close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
@@ -128,7 +129,7 @@ char dt__json_next(struct dt__json *json)
         return ':';
     }
     if (c == '[' || c == '{') return bracket_pass(json, c);
-    json->place = DT__JSON_BEHIND;
+    json->place = DT__JSON_AFTER;
     if (c == '"') return text_pass(json);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const size_t length = strlen(words[i]);
@@ -150,7 +151,7 @@ void dt__json_begin(struct dt__json *json, const char *text, size_t length, stru
 size_t dt__json_pass(struct dt__json *json, char token)
 {
     const int outer = json->depth - (token == '[' || token == '{');
-    int object = 0; /* depth of the value being skipped */
+    int object = 0; /* depth of the object being skipped; 0: none */
     size_t values = 0;
     for (; token; token = dt__json_next(json)) {
         values += !object && token != '[' && token != ']';

@@ -1,4 +1,4 @@
-/* Lines of LIBSVM: words, and which lines are rows.
+/* Lines of LIBSVM: fields, and which lines are rows.
  *
  * Source: C.-C. Chang and C.-J. Lin, LIBSVM, README, "svm-train usage". */
 #include "text/libsvm_record.h"
@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Largest index, perhaps a 64-bit hash, to which one more digit can be added. */
+/* The greatest index, which may be a 64-bit hash. Another digit fits after any index up to a tenth
+ * of it. */
 static const uint64_t GREATEST = UINT64_MAX / 10 * 10 - 1;
 
 bool dt__libsvm_field(char **text, char *end, struct dt__cell *out)

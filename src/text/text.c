@@ -1,4 +1,4 @@
-/* Texts: numbers in them, lists of texts, and an index to find them. */
+/* Texts: the numbers in them, lists of names, and dictionaries. */
 #include "text/text.h"
 
 #include <ctype.h>
@@ -17,9 +17,9 @@
 
 enum { LONGEST = 400, SHORT_DIGITS = 19 };
 
-/* Computes digits / 10^places, rounded once; false: not possible this way. Digits below 2^53 are
- * doubles, and so are powers up to 1e22. More digits are divided with the 64 bits of a long double;
- * a result half-way between two doubles is left to strtod.
+/* Computes digits / 10^places, rounded once. Returns false if it cannot. Digits up to 2^53 are
+ * exact doubles, and so are powers up to 1e22. Larger digits are divided as long doubles of 64
+ * bits; a quotient half-way between two doubles is left to strtod.
  *
  * Source: Clinger 1990, "How to read floating point numbers accurately", section 5. */
 static bool digits_divide(uint64_t digits, size_t places, double *out)
@@ -130,7 +130,7 @@ bool dt__text_is_number(const char *text, size_t length)
     return dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
 }
 
-/* Cuts one sign off either end and returns it; NULL: there is none. */
+/* Cuts a sign of percent or money off either end, and returns it; NULL: there is none. */
 static const char *cut_signs(const char **text, size_t *length)
 {
     static const char *const signs[] = {"%", "$", "\xe2\x82\xac", "\xc2\xa3", NULL};
@@ -146,8 +146,8 @@ static const char *cut_signs(const char **text, size_t *length)
 
 enum { NO_MARK = 1 };
 
-/* Returns true for a short text that is a number whose groups of three digits are separated by a
- * mark or, with `bare`, not separated. */
+/* Returns true for a short number that has `mark` between its groups of three digits and `decimal`
+ * for its point. With `bare`, the marks may be missing. */
 static bool text_is_grouped(const char *text, size_t length, char mark, char decimal, bool bare)
 {
     char copy[DT__SHOWN];
@@ -171,8 +171,8 @@ static bool text_is_grouped(const char *text, size_t length, char mark, char dec
     return (marks || bare) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
 }
 
-/* Returns what 5%, $3; 1,250.5, 1.250,5, 1 250,5 and 1'250.5 have besides a number; NULL: not such
- * a text. */
+/* Returns what a text has besides a plain number: the sign of 5% or $3; the marks of 1,250.5,
+ * 1.250,5, 1 250,5 or 1'250.5. NULL: it is not such a text. */
 static const char *text_unit(const char *text, size_t length)
 {
     static const struct {
@@ -204,8 +204,9 @@ static const char *text_unit(const char *text, size_t length)
     return NULL;
 }
 
-/* Returns true for 2021-03-04, 4/3/2021, 04.03.21 12:30 (three groups of digits first) and 13:25,
- * 1:25 PM, 13:25:59 (an hour and two digits of minutes). */
+/* Returns true for a date, which starts with three groups of digits (2021-03-04, 4/3/2021, 04.03.21
+ * 12:30), or for a time, which starts with an hour and two digits of minutes (13:25, 1:25 PM,
+ * 13:25:59). */
 static bool text_is_date(const char *text, size_t length)
 {
     char copy[32] = "", one[2], other[2];
@@ -220,7 +221,7 @@ static bool text_is_date(const char *text, size_t length)
 
 enum dt__text_kind dt__text_kind(const char *text, size_t length)
 {
-    const bool date = text_is_date(text, length); /* with points it may also be 1.250.500 */
+    const bool date = text_is_date(text, length); /* or a number: 1.250.500 */
     const bool unit = (!date || memchr(text, '.', length)) && text_unit(text, length);
     if (length < DT__SHOWN && memchr(text, ',', length) &&
         text_is_grouped(text, length, NO_MARK, ',', true))
@@ -336,7 +337,7 @@ void dt__dict_free(struct dt__dict *dict)
     *dict = (struct dt__dict){0};
 }
 
-/* FNV-1a with a final mix of the bits. */
+/* FNV-1a, with a final mix of the bits. */
 uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed * UINT64_C(0x9e3779b97f4a7c15);
@@ -350,7 +351,7 @@ uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed)
 _Static_assert((DT__DICT_SLOTS & (DT__DICT_SLOTS - 1)) == 0 && DT__DICT_SLOTS > 1,
                "a hash is masked; a slot stays free");
 
-/* Returns the slot of a text, or the empty slot where it belongs. */
+/* Returns the slot that holds a text, or the free slot where it belongs. */
 static size_t dict_slot(const struct dt__dict *dict, const char *text, size_t length)
 {
     size_t slot = dt__text_hash(text, length, 0) & (dict->nslots - 1);
@@ -427,7 +428,7 @@ const char *dt__dict_text(const struct dt__dict *dict, size_t number)
 
 /* ---- lists of files -------------------------------------------------------------------------- */
 
-/* An existing file is taken as it is, whatever characters its name has. */
+/* An existing file is taken as it is, even if its name looks like a glob. */
 dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *out)
 {
     struct dt__names parts = {0};
