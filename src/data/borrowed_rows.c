@@ -1,4 +1,4 @@
-/* Lent rows: x, y, weights and z of all raw rows of a source, in contiguous arrays that several
+/* Borrowed rows: x, y, weights and z of all raw rows of a source, in contiguous arrays that several
  * processes read. One process fills the memory, and all attach to it. Not collective. */
 #include <string.h>
 

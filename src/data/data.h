@@ -69,7 +69,7 @@ dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source 
 dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out);
 void dt__source_destroy(struct dt_source *source);
 
-/* Lent rows: all raw rows of the files, in memory that the processes of a host may share.
+/* Borrowed rows: all raw rows of the files, in memory that the processes of a host may share.
  *
  * Returns the size of the rows in bytes; 0 if they exceed data.memory_mb or are sparse. */
 size_t dt__borrowed_rows_bytes(const struct dt_source *source);

@@ -31,7 +31,7 @@ struct replica {
     struct window *current; /* the window being read, which is READY */
     uint64_t next;          /* number of the window that the thread fills next */
     bool cancelled;         /* the window that the thread is filling is no longer wanted */
-    uint64_t *raw;          /* (rows) raw row of each row of the shard, if rows are lent; else
+    uint64_t *raw;          /* (rows) raw row of each row of the shard, if rows are borrowed; else
                              * NULL */
 };
 
@@ -232,7 +232,7 @@ static bool loader_make_orders(struct dt_loader *loader, const struct dt_config 
     return rows <= fit / (uint64_t)loaders;
 }
 
-/* Makes a replica read its shard from lent rows. */
+/* Makes a replica read its shard from borrowed rows. */
 static dt_status replica_borrow(struct dt_loader *loader, struct replica *replica)
 {
     const uint64_t rows = replica->order.rows;
@@ -354,7 +354,8 @@ struct dt_table {
     struct dt__assembly assembly;
     uint64_t begin, end;
     struct dt__cursor *cursor; /* NULL: all rows are in memory */
-    struct dt__block rows;     /* rows [begin, end), or those of one call; if lent, all raw rows */
+    struct dt__block rows;     /* rows [begin, end), or those of one call; if borrowed, all raw
+                                * rows */
     bool borrowed;
     uint64_t slots[DT_EVAL_CHUNK];
     float *weight; /* (DT_EVAL_CHUNK) with eval.weighted; NULL: each row counts once */

@@ -77,9 +77,8 @@ struct dt_source {
     struct dt__row_keys keys;   /* groups and times of the raw rows, only for DT_PART_SHARDS */
     struct dt__file *files;
     size_t nfiles;
-    struct dt__block
-        borrowed; /* all raw rows, in borrowed memory (dt__borrowed_rows_attach); empty: not
-                            * lent */
+    /* all raw rows, in the memory that dt__borrowed_rows_attach gave; empty: none */
+    struct dt__block borrowed;
 };
 
 /* Binary search: returns the index of the last of `count` numbers that is at most `value`. The
