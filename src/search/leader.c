@@ -42,6 +42,12 @@ static const char *verdict_word(dt_status status)
     return NULL;
 }
 
+/* Returns true if the directory of a trial's run, or of the search, has its best model. */
+static bool has_best(const char *dir)
+{
+    return dt__export_exists(dt__path("%s/export/best", dir).text);
+}
+
 /* Creates the scorer from the first available model. */
 static dt_status scorer_need(struct dt__leader *leader, const struct dt__assignment *order)
 {
@@ -364,9 +370,11 @@ static dt_status stage_run(struct dt__leader *leader, const int *trial, int tria
     struct stage stage = {.trial = trial, .trials = trials, .epochs = epochs};
     leader->start = dt__clock_secs();
     leader->left = leader->decided = 0;
+    leader->best = -1;
     for (int i = 0; i < trials; i++) {
         const bool done = trial_is_done(leader, trial[i], epochs);
         leader->left += !done;
+        best_update(leader, epochs ? leader->journal.first : leader->journal.whole, trial[i]);
         for (int f = 0; f < folds; f++)
             leader->unit[unit_number(leader, trial[i], f)].state = done ? DT__DONE : DT__TODO;
     }
@@ -417,7 +425,6 @@ static dt_status stages_run(struct dt__leader *leader, int *trial)
     if (epochs) {
         DT_TRY(stage_run(leader, trial, count, epochs));
         DT_TRY(choose_finish(leader, trial, &count));
-        leader->best = -1;
     }
     return stage_run(leader, trial, count, 0);
 }
@@ -429,7 +436,7 @@ static dt_status members_need(struct dt__leader *leader, const struct dt__member
     for (int m = 0; m < members->count; m++)
         for (int f = 0; f < search->folds; f++) {
             const struct dt__path dir = dt__trial_dir(search, members->trial[m], f);
-            if (dt__path_is_dir(dt__path("%s/export/best", dir.text).text)) continue;
+            if (has_best(dir.text)) continue;
             DT_TRY(dt__path_remove(dt__outputs_path(search, members->trial[m], f).text));
         }
     return stage_run(leader, members->trial, members->count, 0);
@@ -509,9 +516,7 @@ static dt_status members_report(struct dt__leader *leader, const struct dt__memb
                         files ? best.text : NULL));
     if (linear)
         DT_GUARD(report_add(&report, "the linear model", "linear", all[1].score,
-                            files && dt__path_is_dir(dt__path("%s/export", second.text).text)
-                                ? second.text
-                                : NULL));
+                            files && has_best(second.text) ? second.text : NULL));
     DT_GUARD(report_add(&report, "the baseline, always the same", "baseline", baseline, NULL));
     dt__info("training took %.1f s, all trials added up", leader->journal.secs);
     dt__json_real(&report.line, "secs", round(leader->journal.secs * 1000) / 1000);
@@ -539,8 +544,7 @@ static dt_status members_record(struct dt__leader *leader, const struct dt__memb
     dt__json_counts(&line, "members", trial, (size_t)members->count);
     dt__json_real(&line, "score", members->score);
     const char *before = leader->journal.ensemble;
-    const struct dt__path best = dt__path("%s/export/best", search->config->run.dir);
-    const bool same = before && dt__path_is_dir(best.text) &&
+    const bool same = before && has_best(search->config->run.dir) &&
                       !strncmp(before, line.text.data, line.text.length) &&
                       strchr(",}", before[line.text.length]); /* only the time follows */
     const bool reported = same && leader->journal.reported;
@@ -634,9 +638,7 @@ static dt_status leader_resume(struct dt__leader *leader)
     for (int t = 0; t < leader->journal.trials && !leader->scorer.model; t++) {
         const struct dt__assignment order = {.trial = t};
         const struct dt__path dir = dt__trial_dir(search, t, 0);
-        if (dt__path_is_dir(dt__path("%s/export/best", dir.text).text))
-            DT_TRY(scorer_need(leader, &order));
-        best_update(leader, leader->journal.whole, t);
+        if (has_best(dir.text)) DT_TRY(scorer_need(leader, &order));
     }
     return DT_OK;
 }
@@ -645,7 +647,7 @@ dt_status dt__leader_run(const struct dt__search *search)
 {
     const struct dt_config *config = search->config;
     const int trials = (int)config->search.trials, ranks = (int)config->search.ranks;
-    struct dt__leader leader = {.search = search, .best = -1, .start = dt__clock_secs()};
+    struct dt__leader leader = {.search = search, .start = dt__clock_secs()};
     int *trial = NULL;
     dt_status status;
     leader.journal.fd = -1;

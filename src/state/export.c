@@ -122,6 +122,12 @@ static dt_status highest_version(const char *base, struct dt__path *out)
     return DT_OK;
 }
 
+bool dt__export_exists(const char *base)
+{
+    struct dt__path model = {""};
+    return dt__path_is_dir(base) && !highest_version(base, &model) && dt__path_exists(model.text);
+}
+
 static dt_status fail_nothing(const char *path)
 {
     return dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);

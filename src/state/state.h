@@ -187,6 +187,8 @@ dt_status dt__export_load(const char *path, bool best, struct dt_checkpoint *out
 /* Reads the best metric that the highest valid version below BASE records; known = false if there
  * is none. Warns of a version that it skips. */
 dt_status dt__export_best(const char *base, struct dt_best *out);
+/* Returns true if there is a model below BASE. */
+bool dt__export_exists(const char *base);
 
 /* ---- inspect -------------------------------------------------------------------------------- */
 

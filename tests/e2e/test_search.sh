@@ -29,6 +29,7 @@ model() { cksum <"$1/export/best/9/model.h5"; }
 for np in 1 3 5; do
     search $np || { cat err; fail "np $np"; }
     mv s np$np
+    cp err whole
     check_eq "decisions at np $np" "$(decisions np$np)" "$(decisions np1)"
     check_eq "model at np $np" "$(model np$np)" "$(model np1)"
 done
@@ -111,6 +112,19 @@ for other in train.lr=0.02 train.epochs=5 eval.batches=1 model.hidden=8 eval.thr
 done
 job 1 data.train=rows.csv run.dir="$tmp/s" 2>err && fail 'a run in the directory of a search'
 grep -q 'holds a search' err || { cat err; fail 'the search is not named'; }
+rm -r s
+
+# A kill may leave the directory of an export without the model. What was decided before it counts:
+# the best so far is that of all trials.
+best_so_far() { sed -n 's/^dtrain: \(trial [3-8] of 9\): .*, the best so far.*/\1/p' "$1"; }
+cp -r np1 s
+head -n 4 np1/search.jsonl >s/search.jsonl
+rm -rf s/trials/0000/export s/export/best/*
+mkdir -p s/trials/0000/export/best
+search 3 || fail_with err 'an export without its model'
+check_eq 'decisions after an export without its model' "$(decisions s)" "$(decisions np1)"
+check_eq 'model after it' "$(model s)" "$(model np1)"
+check_eq 'the best so far of a search that goes on' "$(best_so_far err)" "$(best_so_far whole)"
 rm -r s
 
 # More trials: what they choose may be a trial whose weights are gone.
