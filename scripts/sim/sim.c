@@ -106,7 +106,7 @@ static void pay_debt(void)
     take_processor(secs);
 }
 
-static void look_anew(void)
+static void look_again(void)
 {
     looks = 0;
     ours = others = false;
@@ -117,7 +117,7 @@ static void look_anew(void)
 static void sleep_until_message(double secs)
 {
     const bool until = blocks && ours && !others;
-    look_anew();
+    look_again();
     pay_debt();
     links_sleep(rank, until ? -1 : secs);
 }
@@ -256,14 +256,14 @@ int sim_ireduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op
 int sim_ibcast(void *bytes, int count, MPI_Datatype type, int root, MPI_Comm comm,
                MPI_Request *request)
 {
-    enum { PIECE = 1 << 20 }; /* SMPI's time goes with the square of a broadcast's length */
+    enum { CHUNK = 1 << 20 }; /* SMPI's time goes with the square of a broadcast's length */
     if (is_alone(comm, request)) return MPI_SUCCESS;
     if (!blocks || type != MPI_BYTE) /* within a step: weights */
         return MPI_Ibcast(bytes, count, type, root, comm, request);
     *request = MPI_REQUEST_NULL;
     int code = MPI_SUCCESS;
-    for (int begin = 0; begin < count && code == MPI_SUCCESS; begin += PIECE)
-        code = MPI_Bcast((char *)bytes + begin, count - begin < PIECE ? count - begin : PIECE, type,
+    for (int begin = 0; begin < count && code == MPI_SUCCESS; begin += CHUNK)
+        code = MPI_Bcast((char *)bytes + begin, count - begin < CHUNK ? count - begin : CHUNK, type,
                          root, comm);
     return code;
 }
@@ -366,7 +366,7 @@ static void compute(const struct dt_exchange *x, int bucket, int products)
         late = dt__rng_make((uint64_t)setting("SIM_SEED"), DT_STREAM_DROPOUT,
                             (uint64_t)x->world->rank, 0);
     secs += setting("SIM_JITTER") * dt__rng_uniform(&late, draws++);
-    look_anew();
+    look_again();
     pay_debt();
     take_processor(secs);
 }

@@ -70,7 +70,7 @@ struct launch {
 /* Returns true for CONFIG.ini, another file that begins with a section, or section.key=value;
  * values of mpirun's options have no dot before '=', and its files no sections. (A script may begin
  * with a test: "[ -f ...".) */
-static bool begins_job(const char *argument)
+static bool starts_job(const char *argument)
 {
     size_t length = strlen(argument), equals = strcspn(argument, "=");
     char line[CLI_LINE] = "";
@@ -145,7 +145,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     hosts->agent_args =
         getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXTRA_ARGS" : "OMPI_MCA_plm_rsh_args");
     DT_TRY(dt__alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
-    for (; i < argc && !begins_job(argv[i]); i++) {
+    for (; i < argc && !starts_job(argv[i]); i++) {
         if (dt__config_choice_index("-np|-n|--np|-c", argv[i]) >= 0) {
             DT_TRY(take_count(argv[i], argv[i + 1], 1, &launch->np));
         } else if (!strcmp(argv[i], "--restarts")) {
@@ -451,7 +451,8 @@ static long long saved_step(const struct launch *launch)
 }
 
 /* Prints one line, and appends one record to those of the run. */
-static void tell(const struct launch *launch, const char *event, long long step, const char *reason)
+static void report(const struct launch *launch, const char *event, long long step,
+                   const char *reason)
 {
     char at[32] = "with nothing saved yet";
     struct dt_json json = {0};
@@ -508,7 +509,7 @@ static dt_status keep_alive(struct launch *launch)
         const long long now = saved_step(launch);
         launch->saved |= now != step;
         if (status == DT_STOPPED && launch->growing && !launch->asked) {
-            tell(launch, "grow", now, "hosts have come");
+            report(launch, "grow", now, "hosts have come");
             continue;
         }
         if (status == DT_OK || status == DT_STOPPED) return status;
@@ -516,7 +517,7 @@ static dt_status keep_alive(struct launch *launch)
         step = now;
         const bool gives_up = status != DT_ECOMM || failures > launch->restarts;
         if (status == DT_ECOMM)
-            tell(launch, gives_up || launch->asked ? "end" : "restart", now, reason);
+            report(launch, gives_up || launch->asked ? "end" : "restart", now, reason);
         if (gives_up && !reported) dt__error("launch: %s", reason);
         if (gives_up) return status;
         const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));

@@ -7,17 +7,17 @@
 /* An abort may end the other ranks at once (Hydra): print the error line first. */
 void dt__world_die(int exit_code, enum dt__cause cause, const char *message)
 {
-    const double TELL_SECS = 2;
+    const double PRINT_SECS = 2;
     char place[DT__PLACE], word[16];
-    const bool tells = dt__error_claim(place);
-    if (tells) {
+    const bool prints = dt__error_claim(place);
+    if (prints) {
         dt__log_progress(NULL);
         dt__cause_prefix(cause, word);
         fprintf(stderr, "dtrain: error: %s%s%s\n", place, word, message);
         dt__error_mark_printed();
     }
     fflush(NULL);
-    if (!tells) dt__error_await(TELL_SECS);
+    if (!prints) dt__error_await(PRINT_SECS);
     MPI_Abort(MPI_COMM_WORLD, exit_code);
     abort();
 }

@@ -142,7 +142,7 @@ int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table)
 
 bool dt__error_was_printed(const struct dt__watchdog *watchdog)
 {
-    return atomic_load(&atomic_load(&watchdog->table)->error) == DT__ERROR_TOLD;
+    return atomic_load(&atomic_load(&watchdog->table)->error) == DT__ERROR_PRINTED;
 }
 
 bool dt__error_claim(char place[DT__PLACE])
@@ -160,7 +160,7 @@ void dt__error_mark_printed(void)
 {
     struct dt_world *world = atomic_load(&watched_world);
     if (!world) return;
-    atomic_store(&atomic_load(&world->inside->watchdog.table)->error, DT__ERROR_TOLD);
+    atomic_store(&atomic_load(&world->inside->watchdog.table)->error, DT__ERROR_PRINTED);
     /* Only main threads send messages: of this rank, or of the first rank of its host. */
     if (world->hosts > 1 && !pthread_equal(pthread_self(), world->inside->watchdog.main))
         dt__sleep_secs((double)DT__LOOK_US * 1e-6);
@@ -171,6 +171,6 @@ void dt__error_await(double secs)
     struct dt_world *world = atomic_load(&watched_world);
     const double end = dt__clock_secs() + secs;
     while (world && dt__clock_secs() < end &&
-           atomic_load(&atomic_load(&world->inside->watchdog.table)->error) != DT__ERROR_TOLD)
+           atomic_load(&atomic_load(&world->inside->watchdog.table)->error) != DT__ERROR_PRINTED)
         dt__sleep_secs(0.01);
 }

@@ -48,7 +48,7 @@ static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__pe
     int nobody = DT__ERROR_NONE;
     if (message->error_printed)
         atomic_compare_exchange_strong(&atomic_load(&watchdog->table)->error, &nobody,
-                                       DT__ERROR_TOLD);
+                                       DT__ERROR_PRINTED);
 }
 
 /* Records the progress of long work, on any thread. */

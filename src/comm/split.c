@@ -116,7 +116,7 @@ static size_t part_begin(const struct dt_split *s, int layer, int part)
     return dt__split_cut(s->layer[layer].nout, (size_t)part, (size_t)s->spec.parts);
 }
 
-static void deal_memory(struct dt_split *s, struct dt__shm *shm)
+static void map_memory(struct dt_split *s, struct dt__shm *shm)
 {
     const size_t rows = (size_t)s->spec.max_rows;
     s->met = dt__shm_take(shm, 1, sizeof *s->met);
@@ -160,13 +160,13 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
     for (int i = 0; i < s->sums; i++)
         s->sum_at[s->sum[i].first] = i;
     find_sums(s, 0, spec->parts, true, s->give, &s->gives);
-    deal_memory(s, &shm);
+    map_memory(s, &shm);
     /* what does not fit a small /dev/shm, besides gradients, is in a file */
     if (!dt__shared_fits(x->node_comm, shm.used, "rows of split layers"))
         shm.dir = dt__temporary_dir();
     DT_GUARD(dt__shared_create(x->node_comm, &shm, "rows of split layers", &x->all, &s->shared));
     shm = (struct dt__shm){.memory = s->shared.memory};
-    deal_memory(s, &shm);
+    map_memory(s, &shm);
     for (int g = 0; g < s->gives && x->topo->nodes > 1; g++)
         own += s->give[g].node == x->topo->node;
     status = DT__ARENA_ALLOC(&s->arena, "sums of split layers",

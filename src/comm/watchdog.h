@@ -116,7 +116,7 @@ enum { DT__LOOK_US = 200000 }; /* interval between looks of the thread */
 
 /* State of the error line of a table's host: not printed, claimed by a rank, printed (here or by
  * another host). */
-enum { DT__ERROR_NONE, DT__ERROR_CLAIMED, DT__ERROR_TOLD };
+enum { DT__ERROR_NONE, DT__ERROR_CLAIMED, DT__ERROR_PRINTED };
 
 /* Returns this process's world, the last one that was watched. NULL: none. */
 struct dt_world *dt__watched_world(void);

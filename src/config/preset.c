@@ -216,8 +216,8 @@ static const struct setting *setting_of(const struct dt_config *config,
 }
 
 /* Width, dropout and, with many texts, vectors and the linear path. */
-static dt_status network_settle(struct dt_config *config, const struct setting *setting,
-                                bool many_texts)
+static dt_status network_resolve(struct dt_config *config, const struct setting *setting,
+                                 bool many_texts)
 {
     if (widths_are_given(config)) return DT_OK;
     DT_TRY(preset_set(config, "model.hidden", setting->hidden));
@@ -260,7 +260,7 @@ dt_status dt__config_resolve_by_data(struct dt_config *config, const struct dt_t
     DT_TRY(encode_resolve_by_data(config, setting->bins, size->numbers));
     DT_TRY(preset_set(config, "train.weight_decay", setting->decay));
     DT_TRY(preset_set_number(config, "train.batch", fmax(setting->batch, least)));
-    DT_TRY(network_settle(config, setting, setting == &TEXTS));
+    DT_TRY(network_resolve(config, setting, setting == &TEXTS));
     DT_TRY(length_decide(config, setting, size));
     if (!size->evaluates || config->eval.steps < 0) return DT_OK;
     if (config->eval.dedicated && config->run.reproducible) return DT_OK; /* timing */

@@ -17,7 +17,7 @@
 enum {
     MOST_DISTINCT = 100000,
     LEAST_NAMES = 100, /* fewer values may differ from each other by chance */
-    ODD_SHARE = 10,    /* up to 1 text for this many numbers is a misprint, not a name */
+    ODD_FRACTION = 10, /* up to 1 text for this many numbers is a misprint, not a name */
     MOST_CLASSES = 20, /* whole numbers with more distinct values are amounts */
     SOME_POINTS = 20,  /* so few numbers may all have three decimals by chance */
     SHOWN_VALUES = 3,
@@ -243,7 +243,8 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
         !column->falls || column->greatest - column->least + 1 == (double)column->numbers;
     const uint64_t *kinds = column->kinds, texts = column->texts;
     const uint64_t commas = kinds[DT__TEXT_COMMA] + kinds[DT__TEXT_COMMA_OR_UNIT];
-    const uint64_t most = texts - texts / ODD_SHARE; /* the other texts may mean missing values */
+    const uint64_t most =
+        texts - texts / ODD_FRACTION; /* the other texts may mean missing values */
     if (!column->numbers && !texts) return "empty";
     if (insisted) return "category";
     if (texts && kinds[DT__TEXT_DATE] == texts) {
@@ -257,7 +258,7 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
     if (texts && column->infinite == texts) return "not finite";
     if (texts && column->numbers) {
         const bool mark = !column->texts_differ && distinct > MOST_CLASSES;
-        if (texts <= column->numbers / ODD_SHARE || mark) return "odd number";
+        if (texts <= column->numbers / ODD_FRACTION || mark) return "odd number";
         return counted > LEAST_NAMES && distinct > counted / 2 ? "identifier" : "mixed";
     }
     /* Whole numbers that rise or that number the rows are identifiers, and so are texts that nearly
@@ -473,7 +474,7 @@ static void print_notices(const struct table *table, FILE *out)
 {
     static const struct {
         const char *type, *key, *what;
-    } NOTES[] = {
+    } NOTICES[] = {
         {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
         {"date", "; dates and times become numbers (data.dates): ", ""},
         {"one comma", "; numbers with three digits after a comma: ",
@@ -484,9 +485,9 @@ static void print_notices(const struct table *table, FILE *out)
          "if they are codes, data.categories keeps them as texts"},
         {"not finite", "; inf or beyond 3e38 in ", "leave such rows out, or put NA there"},
     };
-    for (size_t i = 0; i < sizeof NOTES / sizeof *NOTES; i++)
-        if (strcmp(NOTES[i].type, "date") != 0 || table->config->data.dates == DT_DATES_AUTO)
-            print_list(table, NOTES[i].key, NOTES[i].what, "", NOTES[i].type, out);
+    for (size_t i = 0; i < sizeof NOTICES / sizeof *NOTICES; i++)
+        if (strcmp(NOTICES[i].type, "date") != 0 || table->config->data.dates == DT_DATES_AUTO)
+            print_list(table, NOTICES[i].key, NOTICES[i].what, "", NOTICES[i].type, out);
 }
 
 static dt_status print_advice(const struct table *table, FILE *out)

@@ -20,7 +20,7 @@ static const struct dt__layer_kind *const KINDS[] = {
 };
 enum {
     KIND_COUNT = sizeof KINDS / sizeof *KINDS,
-    MAX_WORDS = 16,
+    MAX_FIELDS = 16,
     MAX_ITEMS = 4096,
     MAX_DEPTH = 16
 };
@@ -68,13 +68,13 @@ bool dt__parse_width(struct dt__layer *layer, struct dt__layer_args args)
 }
 
 /* Cuts `item` at its blanks, in place. Returns the number of words; -1: too many. */
-static int cut_fields(char *item, char *field[MAX_WORDS])
+static int cut_fields(char *item, char *field[MAX_FIELDS])
 {
     static const char blanks[] = " \t\n\v\f\r";
     char *rest = NULL;
     int count = 0;
     for (char *at = strtok_r(item, blanks, &rest); at; at = strtok_r(NULL, blanks, &rest)) {
-        if (count == MAX_WORDS) return -1;
+        if (count == MAX_FIELDS) return -1;
         field[count++] = at;
     }
     return count;
@@ -171,7 +171,7 @@ static dt_status expect_open(const struct dt_model *model, bool is_wide)
  * same" replaces the task's default output layer. */
 static dt_status parse_item(struct dt_model *model, char *item)
 {
-    char *fields[MAX_WORDS], **field = fields;
+    char *fields[MAX_FIELDS], **field = fields;
     struct dt_text text = {0};
     int count = cut_fields(item, field);
     if (count < 1)
@@ -219,7 +219,7 @@ static dt_status parse_items(struct dt_model *model, char *text, int depth);
 static dt_status parse_residual(struct dt_model *model, char *item, char *open, int depth,
                                 char **out_end)
 {
-    char *field[MAX_WORDS], *close = open, *begin_text, *end_text;
+    char *field[MAX_FIELDS], *close = open, *begin_text, *end_text;
     for (int inside = 1; inside; inside += (*close == '(') - (*close == ')'))
         if (!*++close) return dt_fail(DT_EUSAGE, "a bracket that is not closed");
     if (depth == MAX_DEPTH)
@@ -343,7 +343,7 @@ static dt_status canonical_text(const char *layers, struct ends *ends, char **ou
 /* Expands the short forms: each width of model.hidden becomes an item. */
 static dt_status expand_short_forms(const struct dt_config *config, char **out)
 {
-    char activation[16], rate[DT_REAL_TEXT], width[16], *field[MAX_WORDS];
+    char activation[16], rate[DT_REAL_TEXT], width[16], *field[MAX_FIELDS];
     struct dt_text text = {0};
     if (config->model.kind == DT_KIND_LINEAR) return dt__strdup(LINEAR, out);
     dt__config_choice(DT_ACTIVATION_CHOICES, config->model.activation, activation);
@@ -367,7 +367,7 @@ static dt_status expand_short_forms(const struct dt_config *config, char **out)
 }
 
 /* Copies the ends of the text to their keys. DT_EUSAGE: the keys say otherwise. */
-static dt_status settle_ends(struct dt_config *config, const struct ends *ends)
+static dt_status resolve_ends(struct dt_config *config, const struct ends *ends)
 {
     const bool embeds = ends->embedding && config->model.embedding != ends->embedding;
     if (embeds && dt__config_is_given(config, "model.embedding"))
@@ -438,7 +438,7 @@ dt_status dt__model_resolve(struct dt_config *config)
         if (dt__config_is_given(config, forms[i])) form = forms[i];
     DT_TRY(resolve_loss(config));
     if (*config->model.layers) DT_TRY(canonical_text(config->model.layers, &ends, &text));
-    status = settle_ends(config, &ends);
+    status = resolve_ends(config, &ends);
     if (!status && (!text || form)) status = expand_short_forms(config, &expanded);
     if (!status && text && form && strcmp(text, expanded))
         status = dt_fail(DT_EUSAGE,

@@ -218,8 +218,8 @@ static void axis_hidden(struct dt_text *text, const char *hidden, bool many)
 static void axis_encode(struct dt_text *text, int columns, int bins)
 {
     const int most = 800 / columns < 4 ? 4 : 800 / columns > 24 ? 24 : 800 / columns;
-    const int room = 1200 / columns < 5 ? 5 : 1200 / columns > 256 ? 256 : 1200 / columns;
-    const int high = 2 * bins > room ? room : 2 * bins;
+    const int limit = 1200 / columns < 5 ? 5 : 1200 / columns > 256 ? 256 : 1200 / columns;
+    const int high = 2 * bins > limit ? limit : 2 * bins;
     const int low = bins < 4 ? 2 : bins < high ? bins / 2 : high / 2;
     dt__text_add(text,
                  "; data.encode=turn ple|cosine|ple|normal; data.encode_scale=log 0.05..0.6; "
@@ -228,8 +228,8 @@ static void axis_encode(struct dt_text *text, int columns, int bins)
 }
 
 /* Sets the keys that a run of this configuration would set for itself. */
-static dt_status usual_settle(const struct dt_config *config, const struct dt_source *rows,
-                              struct dt_config *out)
+static dt_status usual_resolve(const struct dt_config *config, const struct dt_source *rows,
+                               struct dt_config *out)
 {
     const struct dt_table_size size =
         dt__schema_size(dt__source_schema(rows), dt__source_rows(rows), true);
@@ -250,7 +250,7 @@ dt_status dt__space_usual(const struct dt_config *config, const struct dt_source
         axis_around(&text, "train.lr", config->train.lr, 10, 3);
         return dt__text_end(&text, out);
     }
-    DT_TRY(usual_settle(config, rows, &usual));
+    DT_TRY(usual_resolve(config, rows, &usual));
     axis_around(&text, "train.lr", usual.train.lr, 3, 2);
     if (usual.train.weight_decay > 0)
         axis_around(&text, "train.weight_decay", usual.train.weight_decay, 6, 2);

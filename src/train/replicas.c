@@ -29,7 +29,7 @@ int dt__group_begin(const struct dt_job *job, int group)
     return dt__part_begin(job->replicas, job->groups, group);
 }
 
-dt_status dt__deal_replicas(struct dt_job *job)
+dt_status dt__assign_replicas(struct dt_job *job)
 {
     const int workers = job->world->workers, replicas = job->replicas;
     const int groups = dt__is_grouped(job) ? job->groups : 1;

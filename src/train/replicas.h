@@ -20,7 +20,7 @@ int dt__group_begin(const struct dt_job *job, int group);
 int dt__part_begin(int n, int parts, int index);
 /* Assigns replicas to workers, in job->worker_of. If groups matter, even if only from
  * train.local_after on, each group goes to as few workers as possible. DT_EMEMORY. */
-dt_status dt__deal_replicas(struct dt_job *job);
+dt_status dt__assign_replicas(struct dt_job *job);
 void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count);
 int dt__idle_workers(const struct dt_job *job); /* workers without a replica */
 /* Returns the fraction of the samples of steps [begin, end) that the group draws. */

@@ -149,7 +149,7 @@ static dt_status share_start(struct dt_job *job)
     dt__ranks_bcast(world->all, &job->step, sizeof job->step, 0);
     dt__ranks_bcast(world->all, &job->replicas, sizeof job->replicas, 0);
     dt__ranks_bcast(world->all, &job->groups, sizeof job->groups, 0);
-    status = dt__deal_replicas(job);
+    status = dt__assign_replicas(job);
     if (!status && world->role == DT_ROLE_EVALUATOR)
         status = dt__lock_seen(dir, holder, world->host_name[world->rank], world->host_name[0]);
     return dt__ranks_agree(world->all, status);

@@ -38,7 +38,7 @@ struct dt_split_run {
 
 /* ---- before the first step ------------------------------------------------------------------ */
 
-static bool beside_bank(const struct dt_world *world, int worker)
+static bool with_bank(const struct dt_world *world, int worker)
 {
     return world->host_of[world->rank_of[worker]] == world->host_of[0];
 }
@@ -60,9 +60,9 @@ dt_status dt__split_check(struct dt_job *job)
                 "run.parts=%lld: a split layer has %zu outputs; expected at most that many parts",
                 (long long)job->config->run.parts, layer.nout);
     /* The bank's host alone has all weights of split layers: its workers evaluate. */
-    while (some->first < some->end && !beside_bank(world, some->first))
+    while (some->first < some->end && !with_bank(world, some->first))
         some->first++;
-    while (some->end > some->first && !beside_bank(world, some->end - 1))
+    while (some->end > some->first && !with_bank(world, some->end - 1))
         some->end--;
     if (some->first == some->end && dt__evaluates_in_place(job))
         return dt_fail(DT_EUSAGE, "split layers: the workers of the bank's host evaluate, and it "
@@ -394,13 +394,13 @@ static void part_softmax(const struct dt_split_run *run, int layer, int number, 
     const struct dt_layer_part *part = part_of(run, layer, number);
     const int rows = dt__split_rows(run->split), columns = (int)part->columns;
     const int32_t *label = dt__split_labels(run->split);
-    struct dt_softmax_part *said = softmax_of(run, layer, number);
+    struct dt_softmax_part *summary = softmax_of(run, layer, number);
     const int begin =
         (int)dt__split_cut(run->layer[layer].nout, (size_t)number, (size_t)run->parts);
     if (backward)
-        dt__softmax_part_gradient(rows, columns, begin, label, part->logits, said);
+        dt__softmax_part_gradient(rows, columns, begin, label, part->logits, summary);
     else
-        dt__softmax_part(rows, columns, begin, label, part->logits, said);
+        dt__softmax_part(rows, columns, begin, label, part->logits, summary);
 }
 
 static void layer_forward(struct dt_job *job, struct dt_worker *worker, int layer)

@@ -188,7 +188,7 @@ static void expect_copies(const float *weights, int step)
 
 /* No space in /dev/shm, or none for the last rank, which finds no file, or no pages although there
  * was space: each rank is a separate node. */
-static enum { ROOM, NO_ROOM, NO_FILE, NO_PAGES } memory;
+static enum { SPACE, NO_SPACE, NO_FILE, NO_PAGES } memory;
 static int refused; /* pages */
 
 static bool is_refused(int what)
@@ -213,7 +213,7 @@ int __wrap_statvfs(const char *path, struct statvfs *out);
 int __wrap_statvfs(const char *path, struct statvfs *out)
 {
     int result = __real_statvfs(path, out);
-    if (memory == NO_ROOM) out->f_bavail = 0;
+    if (memory == NO_SPACE) out->f_bavail = 0;
     return result;
 }
 
@@ -389,7 +389,7 @@ static struct dt_exchange_times times; /* not looked at */
 
 static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
 {
-    memory = trial->alone ? (unsigned)(NO_ROOM + trial->replicas % 3) : ROOM;
+    memory = trial->alone ? (unsigned)(NO_SPACE + trial->replicas % 3) : SPACE;
     return (struct dt_exchange_spec){.kind = trial->alone ? DT_EXCHANGE_AUTO : trial->kind,
                                     .params = PARAMS,
                                     .times = &times,
@@ -593,7 +593,7 @@ int main(void)
     for (int norm = 0; norm < 2 && long_steps; norm++)
         try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 5, norm, -1, 0, 0, true});
     long_steps = false;
-    memory = ROOM;
+    memory = SPACE;
     EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "pages are not taken hold of");
     share_work(world);
     try_barrier(world);

@@ -371,20 +371,22 @@ static int compare(struct dt_world *world, int replicas, bool norm, bool touched
 
 int main(void)
 {
-    enum { CASES = 4, WAYS = 4 };
+    enum { CASES = 4, VARIANTS = 4 };
     static const int replicas[CASES] = {1, 3, 5, 7};
-    static float *expected[CASES][WAYS][2]; /* until the process ends */
+    static float *expected[CASES][VARIANTS][2]; /* until the process ends */
     struct dt_world *world;
     int failures = 0, all;
     if (dt_world_create(&world)) return 1;
     dt__world_watch(world, 60);
     for (place = TOGETHER; place < (world->size > 1 ? PLACES : IN_TURN); place++)
         for (int i = 0; i < CASES; i++)
-            for (int way = 0; way < WAYS; way++) {
+            for (int variant = 0; variant < VARIANTS; variant++) {
                 rounds = false, groups = 1;
-                failures += compare(world, replicas[i], way & 1, way & 2, &expected[i][way][0]);
-                rounds = true, groups = 1 + (i + way) % replicas[i];
-                failures += compare(world, replicas[i], way & 1, way & 2, &expected[i][way][1]);
+                failures +=
+                    compare(world, replicas[i], variant & 1, variant & 2, &expected[i][variant][0]);
+                rounds = true, groups = 1 + (i + variant) % replicas[i];
+                failures +=
+                    compare(world, replicas[i], variant & 1, variant & 2, &expected[i][variant][1]);
             }
     all = failures;
     DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));

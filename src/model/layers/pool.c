@@ -35,7 +35,7 @@ static const char *pool_emit(struct dt__emitter *e, const struct dt__layer *laye
 }
 
 /* One number is a square; on a line it is a length. */
-static void window_settle(struct dt__layer *layer)
+static void window_resolve(struct dt__layer *layer)
 {
     if (!layer->size[ONE_NUMBER]) return;
     if (layer->in.h == 1) layer->size[WINDOW_H] = layer->size[STRIDE_H] = 1;
@@ -45,7 +45,7 @@ static void window_settle(struct dt__layer *layer)
 static dt_status pool_infer(struct dt_model *model, struct dt__layer *layer)
 {
     (void)model;
-    window_settle(layer);
+    window_resolve(layer);
     const int *size = layer->size;
     const struct dt__shape in = layer->in;
     if (in.h < size[WINDOW_H] || in.w < size[WINDOW_W])
@@ -236,7 +236,7 @@ static bool upsample_parse(struct dt__layer *layer, struct dt__layer_args args)
 static dt_status upsample_infer(struct dt_model *model, struct dt__layer *layer)
 {
     (void)model;
-    window_settle(layer);
+    window_resolve(layer);
     int64_t h = (int64_t)layer->in.h * layer->size[WINDOW_H];
     int64_t w = (int64_t)layer->in.w * layer->size[WINDOW_W];
     if (h > DT_MAX_WIDTH || w > DT_MAX_WIDTH)
