@@ -51,8 +51,8 @@ static const char *cells_hint(const struct dt__parser *parser)
     return first ? ": is line 1 a title, or without the name of R's row names?" : "";
 }
 
-/* Reports a row that cannot be parsed. If it lacks a cell, it often fails first at a value that is
- * in the wrong column; then the number of cells is reported. */
+/* Reports a row that cannot be parsed. If the row lacks a cell, a value is often in the wrong
+ * column and fails first; then the number of cells is reported instead. */
 static dt_status row_fail(const struct dt__parser *parser, size_t column, char *text, char *end)
 {
     const struct dt__header *header = parser->header;
@@ -85,7 +85,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         if (!text)
             return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", column, count,
                            cells_hint(parser));
-        char *peek = text; /* for the time's text, which a number's short cut does not give */
+        char *peek = text; /* cell_take does not return the text of a number */
         if (column + 1 == parser->header->time)
             (void)dt__csv_cell(&peek, end, parser->header->separator, &parser->time);
         const dt_status status = cell_take(parser, &text, end, roles[column]);

@@ -29,14 +29,15 @@ static bool record_is_json(const char *record, size_t length)
 dt_status dt__header_comment(const struct dt__header *header, const char *record, dt_status status)
 {
     const char *first = header->cells.count ? header->cells.items[0] : "";
-    const bool here = *record == '#' || *record == '%', above = *first == '#' || *first == '%';
-    if (!status || (!here && !above)) return status;
+    const bool commented = *record == '#' || *record == '%',
+               first_commented = *first == '#' || *first == '%';
+    if (!status || (!commented && !first_commented)) return status;
     return dt_fail(
         status,
         "%s; %s begins with '%c': comments are not read: grep -v '^%c' <FILE >NEW leaves "
         "them out (of a line of names remove the '%c' alone)",
-        dt_error_text(), here ? "the line" : "the first row", here ? *record : *first,
-        here ? *record : *first, here ? *record : *first);
+        dt_error_text(), commented ? "the line" : "the first row", commented ? *record : *first,
+        commented ? *record : *first, commented ? *record : *first);
 }
 
 dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,

@@ -97,7 +97,7 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
     return DT_OK;
 }
 
-static dt_status floats_check(const struct dt__file *file, uint64_t row, const char *what,
+static dt_status floats_check(const struct dt__file *file, uint64_t row, const char *noun,
                               const unsigned char *bytes, int n)
 {
     float sum = 0, value;
@@ -111,7 +111,7 @@ static dt_status floats_check(const struct dt__file *file, uint64_t row, const c
         memcpy(&value, bytes + column++ * sizeof value, sizeof value);
     while (isfinite(value));
     return dt_fail(DT_EFORMAT, "%s: row %" PRIu64 ": %s %zu is not a finite number", file->path,
-                   row, what, column - 1);
+                   row, noun, column - 1);
 }
 
 /* Checks rows [row, row + count) of a file, which a reader has just appended to a block. They may

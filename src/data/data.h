@@ -30,9 +30,9 @@ struct dt_source; /* the surveyed files: formats, row counts, chunk index, schem
 /* Surveys the files of a part: expands globs (sorted bytewise), opens every file, counts rows,
  * checks shapes, and parses every row of text formats once. If `known` is NULL, it learns the
  * schema; else (evaluation data, resume) the data must fit `known`, and an evaluation label that
- * training has not seen is an error. Rows of data.train may have weights in either case, rows of
- * evaluation data only with eval.weighted. *out is NULL, with DT_OK, if there is no evaluation
- * data. Not collective: the bank calls it.
+ * training has not seen is an error. Rows of data.train may have weights, rows of evaluation data
+ * only with eval.weighted. *out is NULL, with DT_OK, if there is no evaluation data. Not
+ * collective: the bank calls it.
  *
  * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
  * as in data.label) or "FILE: ..."; DT_EMISMATCH: the files differ in shape from each other or from
@@ -49,9 +49,8 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
 dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
                                  const struct dt_schema *known, struct dt_source **out);
 
-/* Makes a source of the rows that `train`, a surveyed training source, does not train on: the
- * held-out or the test side of its split. Needs no second survey. *out is NULL if that side has no
- * rows. */
+/* Makes a source of another side of the split of `train`: of its held-out or its test rows. Needs
+ * no second survey. *out is NULL if that side has no rows. */
 dt_status dt__source_side(const struct dt_source *train, enum dt__side side,
                           struct dt_source **out);
 /* Makes a source of one side of the split for `fold`. `source` must have been surveyed with
@@ -73,7 +72,8 @@ void dt__source_destroy(struct dt_source *source);
  *
  * Returns the size of the rows in bytes; 0 if they exceed data.memory_mb or are sparse. */
 size_t dt__borrowed_rows_bytes(const struct dt_source *source);
-/* Reads all rows into `memory`, of dt__borrowed_rows_bytes. DT_EIO, DT_EFORMAT, DT_STOPPED. */
+/* Reads all raw rows into `memory`, which has dt__borrowed_rows_bytes bytes. DT_EIO, DT_EFORMAT,
+ * DT_STOPPED. */
 dt_status dt__borrowed_rows_fill(const struct dt_source *source, void *memory);
 /* Makes the source, and later copies of it, read their rows from `memory`, which must outlive them.
  * NULL changes nothing. */
@@ -85,9 +85,9 @@ dt_status dt__source_pack(const struct dt_source *source, void *out_bytes, size_
 /* Makes a source from packed bytes. DT_EMEMORY. */
 dt_status dt__source_unpack(const void *bytes, size_t length, struct dt_source **out);
 
-/* Where to find the survey's file, an unnamed file with the parsed rows of text and the unpacked
- * bytes of packed files. Other processes of the same host open it by this place, so they need only
- * the survey's bytes besides. On another host one rank copies the file, and the other ranks of that
+/* Where to find the survey's file: an unnamed file with the parsed rows of text and the unpacked
+ * bytes of packed files. Other processes of its host open it by this place, and need nothing else
+ * but the survey's bytes. On another host one rank copies the file, and the other ranks of that
  * host open the copy. */
 struct dt_place {
     int pid, fd;    /* process and descriptor; fd -1: there is no file, and none is needed */
@@ -106,7 +106,7 @@ dt_status dt__source_copy_out(const struct dt_source *source, uint64_t offset, v
  * DT_EIO. */
 dt_status dt__source_copy_in(struct dt_source *source, const void *bytes, size_t length);
 
-uint64_t dt__source_rows(const struct dt_source *source); /* in its side of the split */
+uint64_t dt__source_rows(const struct dt_source *source); /* rows of its side */
 /* Drops the quantiles (data.encode); rows then have no z. NULL is fine. */
 void dt__source_forget_quantiles(struct dt_source *source);
 const struct dt_schema *dt__source_schema(const struct dt_source *source);
@@ -247,7 +247,7 @@ bool dt__rows_ready(const struct dt_rows *rows);
 dt_status dt__data_inspect(const struct dt_config *config, const char *path, FILE *out,
                            FILE *lines);
 /* Returns true if dt__data_inspect should inspect a file: a pipe; a table whose name contains .csv,
- * .tsv, .txt or .dat; or a file of no format that is read, which dt__data_inspect reports. */
+ * .tsv, .txt or .dat; or a file in a format that is not read, which dt__data_inspect reports. */
 bool dt__data_is_table(const char *path);
 /* Returns true if the first training file is a table: CSV or JSON lines. */
 bool dt__data_trains_on_table(const struct dt_config *config);

@@ -23,8 +23,8 @@ void dt__json_rows_free(struct dt__json_rows *rows)
 }
 
 /* Returns the text for a number of JSON in a category's column: the number as written, if the
- * dictionary has that; else its shortest form, 0.1 for 1e-1; else, for a whole number, the form
- * 1.0, of which JavaScript writes only 1. */
+ * dictionary has that; else its shortest form, 0.1 for 1e-1; else, for a whole number, that form
+ * with ".0", which JavaScript leaves out. */
 static struct dt__cell number_text(const struct dt__column *column, struct dt__cell word,
                                    char real[DT_REAL_TEXT])
 {
@@ -77,8 +77,8 @@ static dt_status value_read(const struct dt__json_rows *rows, const struct dt__j
     return DT_OK;
 }
 
-/* A wrong number of values is reported before any wrong value, because the value may only be in the
- * wrong place. */
+/* A wrong number of values is reported before any wrong value, because in such a list values are in
+ * the wrong place. */
 dt_status dt__json_values(const struct dt__json_rows *rows, struct dt__json *json, char token,
                           size_t column, size_t count, uint32_t *words)
 {

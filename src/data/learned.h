@@ -32,9 +32,9 @@ struct dt__survey {
  * slot is filled when the first header is read. NULL for any other role. */
 char **dt__survey_key_column(struct dt__survey *survey, int32_t role);
 
-/* Checks that a file's number of `what` (such as "features"), `now`, equals `before`, that of the
- * model or the earlier files; before 0: this is the first file. DT_EMISMATCH; the message lacks the
- * path. */
+/* Checks that `now`, the number of `what` (such as "features") in a file, equals `before`, the
+ * number in the model or in the earlier files. `before` is 0 for the first file, which passes.
+ * DT_EMISMATCH; the message lacks the path. */
 dt_status dt__survey_same(const struct dt__survey *survey, const char *what, uint64_t now,
                           uint64_t before);
 /* Adds a file whose rows have `features` features. DT_EMISMATCH: the model or an earlier file has

@@ -17,8 +17,8 @@ enum { PLAUSIBLE = 1 << 16, UNPACKED = 1000 };
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Rejects an index that would make a model of gigabytes out of a few bytes. A number of features
- * from data.features or from a model allows any index. */
+/* Rejects an index that would make a model of gigabytes out of a few bytes. Any index is allowed if
+ * data.features or a model gives the number of features. */
 static dt_status index_check(const struct dt__parser *parser, uint64_t index)
 {
     if (parser->features || index <= PLAUSIBLE) return DT_OK;

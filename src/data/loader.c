@@ -168,7 +168,7 @@ dt_status dt__loader_read(struct dt_loader *loader, int replica, uint64_t epoch,
         return dt_fail(DT_EBUG, "replica %d has no such %d samples", replica, count);
     struct replica *from = &loader->replicas[index];
     struct dt__order *order = &from->order;
-    for (size_t done = 0, take; done < rows; done += take) { /* one window per turn */
+    for (size_t done = 0, take; done < rows; done += take) { /* the samples of one window */
         const uint64_t first = begin + done, at = first / order->window;
         const uint64_t left = (at + 1) * order->window - first;
         take = left < rows - done ? (size_t)left : rows - done;

@@ -10,9 +10,9 @@
 enum { CHUNKS = 0, ROTATION = 1, WINDOWS = 2, REPLICA_BITS = 16 };
 
 /* Returns the key of one of a replica's permutations in an epoch. */
-static struct dt_rng order_key(const struct dt__order *order, uint64_t epoch, uint64_t what)
+static struct dt_rng order_key(const struct dt__order *order, uint64_t epoch, uint64_t use)
 {
-    return dt__rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | what << REPLICA_BITS,
+    return dt__rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | use << REPLICA_BITS,
                         epoch);
 }
 
@@ -251,7 +251,7 @@ static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
         const wide product = (wide)(2 * j + 1) * kind->rows;
         const uint64_t odd = (uint64_t)(product / rows); /* the greatest 2k+1, or one more */
         const uint64_t others = (uint64_t)(kind->end - kind->begin) - (kind->rows == rows);
-        /* Ties go to the lower number, so these replicas lose one with r. */
+        /* Of equal keys, that of the lower replica is first, so these replicas lose ties with r. */
         const uint64_t lost = product % rows == 0 ? kind_after(plan, kind, r) : 0;
         position += (others - lost) * ((odd + 1) / 2) + lost * (odd / 2);
     }

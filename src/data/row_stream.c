@@ -197,7 +197,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
         dt__header_parse(header, rows->config, &rows->lines, record, length, !one_text);
     if (!status && named)
         status = dt__header_match(header, columns, "the training data", setting == DT_HEADER_YES);
-    /* After a bad header, rows would be read by position: the reading ends. */
+    /* A bad header ends the reading, because rows would be read by position. */
     if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());
     DT_TRY(status);
     if (!header->names) {

@@ -304,7 +304,8 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
 }
 
 /* Makes the source return rows in the form that shards store: as words if all files are tables,
- * else as numbers. Words are read like numbers, by a source without columns. */
+ * else as numbers. To return words unchanged, the source is left without columns, and takes them
+ * for numbers. */
 static void job_layout(struct job *job, struct dt_source *source)
 {
     struct dt__row_layout *layout = &source->layout;
@@ -400,7 +401,7 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
     plain.data.clamp_target = false;
     DT_TRY(dt__dir_make(out_dir));
     DT_TRY(dir_hold(out_dir, &held));
-    dt_status status = dir_check(out_dir, 0); /* also now, because the survey may take long */
+    dt_status status = dir_check(out_dir, 0); /* first, because the survey may take long */
     if (!status) parts_remove(out_dir);
     if (!status) status = dt__source_survey(&plain, DT_PART_SHARDS, NULL, &source);
     if (status) close(held);

@@ -52,10 +52,9 @@ struct dt_source {
     struct dt__row_layout layout;
     uint64_t raw_rows, rows;
     uint64_t entries;      /* sparse: number of entries of all raw rows */
-    uint64_t most_entries; /* of any one row */
+    uint64_t most_entries; /* upper bound of the entries of any row */
     uint64_t memory;       /* bytes: data.memory_mb */
-    float weight_scale;    /* factor of the rows' weights, so that their mean over training rows is
-                            * 1 */
+    float weight_scale;    /* scales the rows' weights to a mean of 1 over training rows */
     uint32_t text_crc;     /* CRC-32C of all records of text, or of rows in memory */
     enum dt__side side;    /* the side of the split whose rows this source has */
     bool numbered;         /* data.class_names is set: a text may be a class's number */
@@ -69,7 +68,7 @@ struct dt_source {
     struct dt__split *fold; /* (folds) with search.folds: split f holds out fold f */
     size_t folds;
     struct dt_schema schema;
-    float *class_weight;        /* (classes) factor of the weights of a class's rows; NULL: 1 */
+    float *class_weight;        /* (classes) factor of a row's weight, by its class; NULL: 1 */
     struct dt__classes classes; /* those of the schema */
     struct dt__columns columns; /* CSV */
     int32_t *label_class;       /* (label_codes) class of each code; NULL: codes are classes */

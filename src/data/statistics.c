@@ -20,7 +20,7 @@ struct moments {
     double count, mean, squares, least, greatest, low, high;
 };
 
-/* A sampled value, for fences and quantiles. */
+/* A sampled value, from which fences and quantiles are learned. */
 struct sample {
     uint32_t feature;
     float value;
@@ -297,7 +297,8 @@ static const struct dt_column *feature_column(const struct dt_schema *schema, si
  * because they are close together relative to their size: Unix times of one day, for example. */
 static bool is_coarse(const struct moments *values, double mean, double deviation)
 {
-    static const double WHOLE = 1 << 24, FEW = 1000; /* FEW: in distances of adjacent floats */
+    static const double WHOLE = 1 << 24, FEW = 1000; /* FEW: times the distance of adjacent
+                                                      * floats */
     return values->least < values->greatest && fabs(mean) > WHOLE &&
            deviation < FEW * 2 * fabs(mean) / WHOLE;
 }
@@ -358,7 +359,7 @@ static dt_status normalisation_set(const struct statistics *statistics, struct d
     return DT_OK;
 }
 
-/* Replaces missing numbers by the means of their columns. */
+/* Sets the replacements of missing numbers: the means of their columns. */
 static void fills_set(const struct statistics *statistics, struct dt_source *source)
 {
     const double scale = source->schema.scale != 0 ? source->schema.scale : 1;
@@ -471,7 +472,8 @@ static dt_status targets_check(const struct dt__survey *survey, const struct mom
     return DT_OK;
 }
 
-/* If only units are learned, about a million rows, spread over the data, suffice: 3 digits. */
+/* If only units are learned, about a million rows, spread over the data, suffice for three
+ * digits. */
 enum { UNITS_BLOCKS = 1 << 12 };
 
 dt_status dt__statistics_learn(const struct dt__survey *survey)

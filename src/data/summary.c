@@ -19,7 +19,7 @@ enum {
     LEAST_NAMES = 100, /* fewer values may differ from each other by chance */
     ODD_FRACTION = 10, /* up to 1 text for this many numbers is a misprint, not a name */
     MOST_CLASSES = 20, /* whole numbers with more distinct values are amounts */
-    SOME_POINTS = 20,  /* so few numbers may all have three decimals by chance */
+    SOME_POINTS = 20,  /* fewer numbers may all have three decimals by chance */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
     NAME_WIDTH = 24,
@@ -43,7 +43,7 @@ struct summary {
     char odd[VALUE_WIDTH + 1]; /* the first text or, if odd_date, the date that differs */
     uint64_t odd_line;         /* line of `odd` */
     bool odd_date;             /* a date has another format than the dates before it */
-    bool texts_differ;         /* else the one text may mean a missing value */
+    bool texts_differ;         /* if not, the one text may mean a missing value */
     uint64_t units;            /* texts such as 5 kg, EUR 5, (5) */
     uint64_t points;           /* numbers with a point */
     uint64_t thirds;           /* numbers with 1 to 3 digits before the point, and 3 after it */
@@ -473,7 +473,7 @@ static void print_task(const struct table *table, FILE *out)
 static void print_notices(const struct table *table, FILE *out)
 {
     static const struct {
-        const char *type, *key, *what;
+        const char *type, *key, *advice;
     } NOTICES[] = {
         {"unique", "; whole numbers, all different: ", "ignore those that only name rows"},
         {"date", "; dates and times become numbers (data.dates): ", ""},
@@ -487,7 +487,7 @@ static void print_notices(const struct table *table, FILE *out)
     };
     for (size_t i = 0; i < sizeof NOTICES / sizeof *NOTICES; i++)
         if (strcmp(NOTICES[i].type, "date") != 0 || table->config->data.dates == DT_DATES_AUTO)
-            print_list(table, NOTICES[i].key, NOTICES[i].what, "", NOTICES[i].type, out);
+            print_list(table, NOTICES[i].key, NOTICES[i].advice, "", NOTICES[i].type, out);
 }
 
 static dt_status print_advice(const struct table *table, FILE *out)

@@ -14,10 +14,10 @@
 #include "data/shard_set.h"
 #include "data/statistics.h"
 
-/* When rows are stored sparse. A gradient of sparse rows takes as long as one of dense rows if 1/8
- * of the inputs are set, and half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of
- * 512 to 8192 inputs, first layers of 64 and 512; a linear model breaks even at 1/12). With fewer
- * inputs than MOST_DENSE both cost little (an estimate). */
+/* Rows are stored sparse beyond these limits. A gradient of sparse rows takes as long as one of
+ * dense rows if 1/8 of the inputs are set, and half as long at 1/16 (measured: Zen 4, one core, 32
+ * and 128 rows of 512 to 8192 inputs, first layers of 64 and 512; a linear model breaks even at
+ * 1/12). With fewer inputs than MOST_DENSE both cost little (an estimate). */
 enum { MOST_DENSE = 1024 /* features */, LEAST_SPARSE = 8 /* inputs for each one that is set */ };
 
 /* The formats whose columns have names and kinds, one bit each. */
@@ -343,7 +343,7 @@ static dt_status schema_make(struct dt__survey *survey)
     struct dt_source *source = survey->source;
     struct dt_schema *schema = &source->schema;
     const bool normalize = config->data.normalize != DT_NORMALIZE_NONE;
-    const char *whole = NULL; /* a file whose format has no sparse rows; NULL: none */
+    const char *whole = NULL; /* a file that cannot give sparse rows; NULL: none */
     if (!source->raw_rows) return dt_fail(DT_EFORMAT, "the files have no rows");
     for (size_t i = 0; i < source->nfiles; i++) {
         const enum dt__sparsity sparsity = dt__formats[source->files[i].format]->sparsity;

@@ -6,8 +6,9 @@
 #include "data/cursor.h"
 
 enum { BLOCK_ROWS = 256 };
-/* Upper bounds of the rows, targets and dense inputs to read; the mean over a million rows has
- * three digits. They do not depend on the format, and so neither does the result. */
+/* Upper bounds of the rows, targets and dense inputs to read; the mean over a million rows is
+ * accurate to three digits. The bounds do not depend on the format, and so neither does the
+ * result. */
 static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_INPUTS = 1 << 26;
 
 struct sample {

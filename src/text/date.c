@@ -69,7 +69,7 @@ struct date {
 
 static bool date_read(const char *text, size_t length, struct date *out)
 {
-    char copy[DT__SHOWN + 1], one[2], other[2];
+    char copy[DT__SHOWN + 1], mark[2], next_mark[2];
     int first, last, read;
     double days;
     struct date date = {0};
@@ -83,18 +83,19 @@ static bool date_read(const char *text, size_t length, struct date *out)
     if (colon <= 2 && time_read(copy, &out->secs)) /* a time alone has two digits of minutes;
                                                     * seconds and a zone may follow */
         return strspn(copy + colon + 1, "0123456789") == 2;
-    if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
+    if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, mark, &group[0], next_mark, &last,
+               &read) < 5)
         return false;
     const bool year_first = first > 31;
     date.year = year_first ? first : last;
     group[1] = year_first ? last : group[0];
     if (!year_first) group[0] = first;
-    date.between = year_first ? 'Y' : *one;
+    date.between = year_first ? 'Y' : *mark;
     const bool timed = copy[read] == ' ' || copy[read] == 'T';
     date.month_first = days_of(date.year, group[0], group[1], &days);
     date.day_first = !year_first && days_of(date.year, group[1], group[0], &days);
     *out = date;
-    return *one == *other && date.year >= 1000 && (date.month_first || date.day_first) &&
+    return *mark == *next_mark && date.year >= 1000 && (date.month_first || date.day_first) &&
            (timed ? time_read(copy + read + 1, &out->secs) : !copy[read]);
 }
 

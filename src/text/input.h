@@ -71,8 +71,7 @@ void dt__lines_decimal(struct dt__lines *lines, bool commas, const char *separat
  * comma separates cells if it is the separator or is next to a quote. */
 void dt__lines_commas(struct dt__lines *lines, char *text, size_t length);
 
-/* Ends the keeping of all data, and continues from the first record (`rewind`) or from the next
- * one. */
+/* Stops keeping all data, and continues with the first record (`rewind`) or with the next one. */
 void dt__lines_release(struct dt__lines *lines, bool rewind);
 
 /* Returns true if dt__lines_next can read, or return a line or the end, without waiting for

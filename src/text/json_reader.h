@@ -24,8 +24,7 @@ struct dt__json {
     const char *wrong;     /* the error, which is at `at`; NULL: none */
     struct dt__cell token; /* a text or a name, without quotes and escapes; any other token as
                             * written */
-    double value;          /* the value of the number, if `scanned`; dt__number_scan takes most
-                            * numbers */
+    double value;          /* the number's value, if dt__number_scan took it (`scanned`) */
     bool scanned;
     enum {
         DT__JSON_VALUE, /* a value is next */
@@ -34,8 +33,8 @@ struct dt__json {
     } place;
     int depth;
     char close;                                  /* of the current list or object; NUL: none */
-    unsigned char objects[DT__JSON_DEEPEST / 8]; /* bits: which of the enclosing values are objects,
-                                                  * the outermost first */
+    unsigned char objects[DT__JSON_DEEPEST / 8]; /* bits: which enclosing values are objects,
+                                                  * outermost first */
     struct dt_text *scratch;                     /* borrowed; holds the last text that had
                                                   * escapes */
 };
@@ -53,7 +52,7 @@ size_t dt__json_pass(struct dt__json *json, char token);
 dt_status dt__json_finish(struct dt__json *json);
 /* Skips the object that starts with `token`, and finds its members by `names` (count): out[i] is a
  * reader at the value of names[i], and its `at` is NULL if the member is missing. DT_EFORMAT: not
- * an object ("expected a JSON object"), or the object has a name twice. */
+ * an object ("expected a JSON object"), or one of the names appears twice. */
 dt_status dt__json_members(struct dt__json *json, char token, const char *const *names,
                            size_t count, struct dt__json *out);
 

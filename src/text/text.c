@@ -84,10 +84,10 @@ void dt__text_trim(const char **text, size_t *length)
 
 bool dt__text_same(const char *a, const char *b)
 {
-    size_t one = strlen(a), other = strlen(b);
-    dt__text_trim(&a, &one);
-    dt__text_trim(&b, &other);
-    return one == other && !memcmp(a, b, one);
+    size_t length_a = strlen(a), length_b = strlen(b);
+    dt__text_trim(&a, &length_a);
+    dt__text_trim(&b, &length_b);
+    return length_a == length_b && !memcmp(a, b, length_a);
 }
 
 bool dt__text_is_missing(const char *text, size_t length)

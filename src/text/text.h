@@ -103,7 +103,7 @@ bool dt__dict_find(const struct dt__dict *dict, const char *text, size_t length,
  * with one blank in front: files with "a, b" mean the same names as files with "a,b". */
 bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length,
                          uint32_t *out);
-/* Returns the text that has a number. */
+/* Returns the text with the number `number`. */
 const char *dt__dict_text(const struct dt__dict *dict, size_t number);
 /* Returns a hash of a text, which is the same on every machine. */
 uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed);
