@@ -257,8 +257,10 @@ def fit(program, regress, classes, seed, x, target):
 
 def peer(program, regress, seed, features, y, test):
     """Fits, and returns the test loss."""
+    import warnings
     import numpy
     from sklearn import metrics
+    warnings.simplefilter("ignore")  # of the perceptron's default number of epochs
     classes, codes = numpy.unique(y, return_inverse=True)
     scale = (y.mean(), y.std()) if regress else (0, 1)
     target = (y - scale[0]) / scale[1] if regress else codes
