@@ -178,7 +178,7 @@ static dt_status files_survey(struct dt__survey *survey)
     for (size_t i = 0; i < source->nfiles; i++) {
         struct dt__file *file = &source->files[i];
         int detected;
-        survey->labels.named_here = false;
+        survey->labels.named_by_file = false;
         DT_TRY(dt__stop_check());
         if (config->test.slow_rank == 0) dt__sleep_secs(config->test.slow_secs);
         if (file->format != DT__FORMAT_MEMORY) {
@@ -400,7 +400,7 @@ static dt_status rows_classes(struct dt__survey *survey, uint32_t **out)
 {
     const struct dt__labels *labels = &survey->labels;
     *out = NULL;
-    if (!labels->keeps || survey->keys.grouped || survey->keys.timed) return DT_OK;
+    if (!labels->keep_codes || survey->keys.grouped || survey->keys.timed) return DT_OK;
     DT_TRY(dt__alloc(labels->ncodes, sizeof **out, "classes of rows", out));
     for (size_t row = 0; row < labels->ncodes; row++) {
         const int32_t code = labels->codes[row], *class = survey->source->label_class;
@@ -499,8 +499,9 @@ static void survey_split(struct dt__survey *survey, enum dt__side side, bool sha
     survey->keyed = survey->splits || shards;
     survey->keys.grouped = survey->keyed && *config->data.group;
     survey->keys.timed = survey->keyed && *config->data.time;
-    survey->labels.keeps = survey->splits && config->data.stratify && survey->targets->classes &&
-                           !survey->keys.grouped && !survey->keys.timed;
+    survey->labels.keep_codes = survey->splits && config->data.stratify &&
+                                survey->targets->classes && !survey->keys.grouped &&
+                                !survey->keys.timed;
 }
 
 /* Frees the survey; *out gets its source if `status` is DT_OK. */

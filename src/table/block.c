@@ -11,7 +11,7 @@ bool dt__floats_are_bytes(const float *x, size_t n)
     return true;
 }
 
-/* Reserves memory for `count` entries in all. */
+/* Makes the capacity for entries at least `count`. `values`: the entries have values. */
 static dt_status block_reserve(struct dt__block *block, size_t count, bool values)
 {
     size_t entries_capacity = block->entries_capacity;

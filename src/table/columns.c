@@ -22,8 +22,8 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
     *columns = (struct dt__columns){.items = items,
                                     .count = count,
                                     .missing = config->data.missing,
-                                    .texts = strcmp(config->data.categories, "none") != 0,
-                                    .dates = config->data.dates == DT_DATES_AUTO,
+                                    .take_texts = strcmp(config->data.categories, "none") != 0,
+                                    .take_dates = config->data.dates == DT_DATES_AUTO,
                                     .learning = true,
                                     .hash_trims = true,
                                     .hash_bits = (int)config->data.hash_bits};
@@ -52,7 +52,7 @@ uint32_t dt__column_code(const struct dt__columns *columns, size_t at, const cha
     if (columns->hash_bits && columns->hash_trims) dt__text_trim(&text, &length);
     if (columns->hash_bits) return (uint32_t)(dt__text_hash(text, length, at + 1) & mask);
     if (dt__dict_find_blank(dict, text, length, &number)) return number;
-    return (uint32_t)dict->count; /* all other texts */
+    return (uint32_t)dict->count; /* the code of all other texts */
 }
 
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema)
@@ -79,7 +79,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
             made.entries++;
             column->blank = dt__column_code(&made, (size_t)c, "", 0);
             if (column->first < made.numbers)
-                made.numbers = column->first; /* numbers and flags precede */
+                made.numbers = column->first; /* numbers and flags come before the categories */
         }
         if (column->flag)
             made.missing = DT_MISSING_FLAG;
@@ -144,13 +144,13 @@ struct ranked {
 
 static int by_count(const void *a, const void *b)
 {
-    const struct ranked *one = a, *other = b;
-    if (one->count != other->count) return one->count > other->count ? -1 : 1;
-    return strcmp(one->text, other->text);
+    const struct ranked *first = a, *second = b;
+    if (first->count != second->count) return first->count > second->count ? -1 : 1;
+    return strcmp(first->text, second->text);
 }
 
-/* Checks the lengths of the texts that a checkpoint lists: those of categories, and those of
- * features' names, which contain them. */
+/* Checks that a checkpoint can hold the texts: those of the categories, and the features' names,
+ * which contain them. */
 static dt_status texts_check(const struct dt_schema *schema)
 {
     size_t count = 0, longest = 0, longest_name = 0;
@@ -171,7 +171,8 @@ static dt_status texts_check(const struct dt_schema *schema)
                    count, longest);
 }
 
-/* Counts the texts that are numbers; *odd is the first text that is not, else the last text. */
+/* Returns how many texts are numbers. Sets *odd to the first non-empty text that is no number, or
+ * to the last text if there is none. */
 static size_t dict_numbers(const struct dt__dict *dict, const char **odd)
 {
     size_t numbers = 0, first = dict->count;
@@ -186,12 +187,16 @@ static size_t dict_numbers(const struct dt__dict *dict, const char **odd)
     return numbers;
 }
 
-/* Columns whose texts are nearly all different, and so are hardly categories. */
+/* Columns too varied to be categories: more than FEW_TEXTS distinct texts, and more than one for
+ * every two rows. */
 struct many_texts {
-    struct dt_text names;      /* a list, after the names in data.ignore */
-    struct dt_text odd;        /* messages about columns of numbers and some texts */
-    size_t count, most;        /* number of names; the most texts in one of these columns */
-    char last[DT__PLACE_SIZE]; /* last of the names */
+    struct dt_text names;      /* the value to suggest for data.ignore: its current value, then
+                                * these columns */
+    struct dt_text odd;        /* messages about those of the columns whose texts are mostly
+                                * numbers */
+    size_t count, most;        /* number of columns in `names`; the most distinct texts in one of
+                                * them */
+    char last[DT__PLACE_SIZE]; /* the last column in `names` */
 };
 
 static void many_texts_add(struct many_texts *many, const struct dt__column *column)
@@ -216,7 +221,7 @@ static void many_texts_add(struct many_texts *many, const struct dt__column *col
     many->count++;
 }
 
-/* Reports all of these columns at once. */
+/* Reports all columns that are too varied in one message. */
 static dt_status many_texts_check(const struct dt__columns *columns, const struct dt_config *config)
 {
     struct many_texts many = {.count = 0};
@@ -249,7 +254,8 @@ static dt_status many_texts_check(const struct dt__columns *columns, const struc
     return status;
 }
 
-/* Makes the dictionary of a column: the texts that are frequent enough, by count. */
+/* Makes the dictionary of a category: the texts that occur at least `least` times, most frequent
+ * first. */
 static dt_status column_rank(const struct dt__columns *columns, size_t index, uint64_t least,
                              struct dt_column *out)
 {
@@ -306,7 +312,7 @@ struct dt__placed dt__columns_place(struct dt_schema *schema)
     return placed;
 }
 
-/* Stores how a column writes its dates, as its only text. */
+/* Stores the column's date format as its only category. */
 static dt_status column_date(struct dt__column *column, struct dt_column *out)
 {
     struct dt__names form = {0};
@@ -331,7 +337,7 @@ static dt_status column_date(struct dt__column *column, struct dt_column *out)
     return status;
 }
 
-/* Fixes kinds and dictionaries, then the first feature of each column. */
+/* Determines each column's kind and dictionary, then its first feature. */
 static dt_status resolve_columns(struct dt__columns *columns, uint64_t least,
                                  struct dt_schema *schema)
 {
@@ -354,7 +360,8 @@ static dt_status resolve_columns(struct dt__columns *columns, uint64_t least,
     }
     for (size_t c = 0; c < columns->count && columns->missing == DT_MISSING_FLAG; c++)
         if (schema->columns[c].kind != DT_COLUMN_CATEGORY && columns->items[c].missing)
-            schema->columns[c].flag = 1; /* the column has a flag */
+            schema->columns[c].flag = 1; /* nonzero: has a flag; dt__columns_place replaces it with
+                                          * the flag's feature */
     const struct dt__placed placed = dt__columns_place(schema);
     if (placed.features > DT__MAX_FEATURES)
         return dt_fail(DT_EFORMAT,
@@ -366,7 +373,7 @@ static dt_status resolve_columns(struct dt__columns *columns, uint64_t least,
     return texts_check(schema);
 }
 
-/* Makes the names of all features from those of the columns. */
+/* Makes the names of all features from the names of their columns. */
 static dt_status resolve_names(struct dt_schema *schema)
 {
     if (!schema->columns[0].name || schema->features > NAMED_FEATURES || schema->hash_bits)
@@ -429,14 +436,15 @@ dt_status dt__columns_check(const struct dt__columns *columns, bool bytes, const
     return DT_OK;
 }
 
-/* Warns of a column of row numbers: these give away the labels of a sorted file, and say nothing
- * about other rows. */
+/* Warns about a column that may hold row numbers: in a sorted file they give away the labels, and
+ * they say nothing about new rows. */
 static void warn_of_row_numbers(const struct dt__columns *columns, const struct dt__column *column)
 {
     const char *name = column->name;
     char place[DT__PLACE_SIZE];
     if (column->kind != DT_COLUMN_NUMBER) return;
-    /* the forms in which pandas and R write row numbers, and pandas reads them */
+    /* how pandas and R write row numbers, and how pandas names their column when it reads such a
+     * file */
     if (name && (!*name || !strncmp(name, "Unnamed: ", 9))) {
         dt__warn("column %zu has no name, and is a feature: if it numbers the rows, "
                  "data.ignore=%zu leaves it out",
@@ -449,8 +457,8 @@ static void warn_of_row_numbers(const struct dt__columns *columns, const struct 
     }
 }
 
-/* Fixes a table whose columns are all numbers: the schema gets only their names, unless another
- * file has given names. */
+/* Completes the schema of a table whose columns are all numbers. It stores only their names, unless
+ * an earlier file gave names. */
 static dt_status resolve_numbers(const struct dt__columns *columns, struct dt_schema *schema)
 {
     schema->features = schema->dense = (int)columns->count;
@@ -489,8 +497,8 @@ dt_status dt__columns_resolve(struct dt__columns *columns, const struct dt_confi
     }
     DT_TRY(dt__columns_of_schema(columns, schema));
     columns->missing = learned.missing;
-    /* The numbers that the survey gave to texts become codes of the dictionary; rare texts are all
-     * "other". */
+    /* The numbers that the survey gave to texts become codes of the dictionary; rare texts get the
+     * code of all other texts. */
     for (size_t c = 0; c < learned.count; c++) {
         const struct dt__dict *dict = &learned.items[c].dict;
         struct dt__column *to = &columns->items[c];

@@ -1,4 +1,4 @@
-/* The columns of a table, in the file of a model or a shard. */
+/* Stores the columns of a table in the file of a model or a shard. */
 #include "table/columns_file.h"
 
 #include <inttypes.h>
@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MOST_DAYS: the most days of a date since 1970; the greatest that is read is 2932896, in the year
- * 9999. */
+/* MOST_DAYS: limit for days since 1970. The last date that is read, in the year 9999, is day
+ * 2932896. */
 enum { PATH_SIZE = 64, MOST_DAYS = 10000000 };
 
 /* Writes "DENSE HASH_BITS NAMED HASH_TRIMS", then for each column "KIND FIRST FLAG FILL CATEGORIES
- * NAME". A name may be empty: NAMED marks a table with a header. The first files had neither NAMED
- * nor HASH_TRIMS. */
+ * NAME". As a name may be empty, NAMED says whether the table has a header. The earliest files have
+ * neither NAMED nor HASH_TRIMS. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema)
 {
@@ -54,7 +54,7 @@ static dt_status get_list(const struct dt__h5_file *file, const char *group, con
     return dt__h5_names(file, path, &out->items, &out->count);
 }
 
-/* Returns true if the columns that a file describes are what dt__columns_place makes of them. */
+/* Returns true if the feature numbers read from a file are those that dt__columns_place assigns. */
 static bool columns_fit(struct dt_schema *schema)
 {
     if (!schema->columns) return schema->dense == 0 || schema->dense == schema->features;
@@ -65,7 +65,8 @@ static bool columns_fit(struct dt_schema *schema)
            (schema->dense == schema->features || placed.numbers == (uint64_t)schema->dense);
 }
 
-/* Reads a line, and returns where the name of the column begins; NULL: the line is malformed. */
+/* Parses a column's line and returns its name, the end of the line; NULL if the line is
+ * malformed. */
 static const char *column_scan(const char *line, struct dt_column *out)
 {
     int name = -1;
@@ -79,7 +80,7 @@ static const char *column_scan(const char *line, struct dt_column *out)
         (kind == DT_COLUMN_NUMBER && count) ||
         (kind == DT_COLUMN_DATE && (count != 1 || fabsf(out->fill) > MOST_DAYS)))
         return NULL;
-    return line + name + strspn(line + name, " \t"); /* a name may begin with a line end */
+    return line + name + strspn(line + name, " \t"); /* a name may begin with a line break */
 }
 
 static dt_status columns_from_names(const char *group, const struct dt__names *columns,
@@ -107,7 +108,7 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
             (read.kind == DT_COLUMN_DATE && !dt__dates_parse_form(categories->items[at], &dates)))
             return dt_fail(DT_EFORMAT, "%s/columns: column %zu is malformed", group, c);
         *column = read;
-        column->ncategories = 0; /* until they are read */
+        column->ncategories = 0; /* until the texts are in place */
         if (named) DT_TRY(dt__strdup(name, &column->name));
         if (!count) continue;
         DT_TRY(dt__alloc(count, sizeof *column->categories, "categories", &column->categories));

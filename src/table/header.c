@@ -1,4 +1,5 @@
-/* The roles of a table's columns: by names, by numbers, and by the cells of the first row. */
+/* The roles of a table's columns, from their names, their numbers and the cells of the first
+ * row. */
 #include "table/header.h"
 
 #include <inttypes.h>
@@ -31,8 +32,9 @@ static bool text_is_integer(const char *text, long long *out)
     return end > text && !*end && *out > LLONG_MIN / 2 && *out < LLONG_MAX / 2;
 }
 
-/* Returns true if the numbers of the cells rise by one from column to column, from *first on, like
- * years, or like the names that pandas gives to nameless columns. The last number may differ. */
+/* Returns true if the cells that are numbers rise by one from each to the next, starting at *first,
+ * and there are at least three: years, or the names that pandas gives to nameless columns. The last
+ * cell may break the sequence. */
 static bool cells_count_up(const struct dt__names *cells, long long *first)
 {
     long long number, count = 0;
@@ -145,8 +147,8 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     if (!header->names)
         return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
     if (dt__header_has(header, text, out)) return DT_OK;
-    const char *near = NULL; /* the nearest name, or one that begins with the text and a comma,
-                              * where the key's list was split */
+    const char *near = NULL; /* the nearest name; a name that starts with the text and a comma is
+                              * nearest, since the key's list was split at that comma */
     size_t least = strlen(text) / 2 < 2 ? strlen(text) / 2 : 2;
     for (size_t i = cells->count; i-- > 0;) {
         const char *name = cells->items[i];
@@ -190,8 +192,8 @@ dt_status dt__header_mark_categories(struct dt__header *header, const struct dt_
 
 /* ---- roles ----------------------------------------------------------------------------------- */
 
-/* Gives each wanted column its role; no column may have two. */
-static dt_status wants_meet(struct dt__header *header)
+/* Gives each column in `wants` its role. A column may not have two roles, apart from the time. */
+static dt_status wants_assign(struct dt__header *header)
 {
     for (size_t i = 0; i < header->cells.count; i++)
         header->roles[i] = DT__ROLE_OPEN;
@@ -220,8 +222,8 @@ static dt_status wants_meet(struct dt__header *header)
     return DT_OK;
 }
 
-/* Decides that a row is a header if data.header says so; if it has all names; if it has the name of
- * a feature that is not a number; or if it has no numbers at all. */
+/* Decides that the row is a header if data.header says so, if it has all wanted names, if it has
+ * the name of a feature and this name is not a number, or if no feature's cell is a number. */
 dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns,
                            const char *data, bool named_by_key)
 {
@@ -231,7 +233,7 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
     size_t cell;
     for (size_t c = 0; c < columns->count; c++) {
         const char *name = columns->items[c].name;
-        size_t length = strlen(name); /* old models have names with blanks around them */
+        size_t length = strlen(name); /* names in old models may have blanks around them */
         dt__text_trim(&name, &length);
         DT_TRY(dt__names_add(&header->texts, name, length));
         name = header->texts.items[header->texts.count - 1];
@@ -255,14 +257,14 @@ dt_status dt__header_match(struct dt__header *header, const struct dt__columns *
                                     : "");
     dt__text_free(&missing);
     if (status || !header->names) return status;
-    DT_TRY(wants_meet(header));
+    DT_TRY(wants_assign(header));
     for (size_t i = 0; i < header->cells.count; i++)
         if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = DT__ROLE_IGNORE;
     return dt__header_distinct(header);
 }
 
-/* Rejects the number of a column in a key if another column of the header has this number as its
- * name. */
+/* Rejects a column's number in a key if the header has this number as the name of another
+ * column. */
 static dt_status want_check_number(const struct dt__header *header, const struct dt__want *want)
 {
     const long long count = (long long)header->cells.count;
@@ -291,10 +293,10 @@ static dt_status wants_of_config(struct dt__header *header, const struct dt_conf
     return dt__header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);
 }
 
-static dt_status roles_give(struct dt__header *header, const struct dt_config *config)
+static dt_status roles_assign(struct dt__header *header, const struct dt_config *config)
 {
     const size_t count = header->cells.count;
-    DT_TRY(wants_meet(header));
+    DT_TRY(wants_assign(header));
     if (header->labels > 1 && config->model.task == DT_TASK_CLASSIFY)
         return dt_fail(DT_EMISMATCH,
                        "data.label=%s: expected one column; model.task=multilabel and regress "
@@ -313,10 +315,10 @@ static dt_status roles_give(struct dt__header *header, const struct dt_config *c
 dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config)
 {
     DT_TRY(wants_of_config(header, config));
-    return roles_give(header, config);
+    return roles_assign(header, config);
 }
 
-/* Assumes a header if a key names a column; else the cells decide. */
+/* Takes the row for a header if a key refers to a column by name; else the cells decide. */
 dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
                             const struct dt__lines *lines)
 {
@@ -327,7 +329,7 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
         header->names |= open && !header->wants[i].by_place;
     for (size_t i = header->nwants; i-- > 0 && header->names;)
         DT_TRY(want_check_number(header, &header->wants[i]));
-    DT_TRY(roles_give(header, config));
+    DT_TRY(roles_assign(header, config));
     if (!open || header->names) return DT_OK;
     header->names = dt__header_has_no_numbers(header);
     long long first = 0;

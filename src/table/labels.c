@@ -11,9 +11,10 @@
 #include "text/text.h"
 
 enum { MOST_UNASKED = 1000 };
-static const double MOST_NUMBER = 9e15; /* a double holds all whole numbers up to 2^53 */
+static const double MOST_NUMBER = 9e15; /* a double holds all whole numbers up to 2^53 = 9.007e15 */
 
-/* Reads the whole number in a label text. *is_number: it is a number of any kind. */
+/* Reads a label as a whole number; returns false if it is not one. Sets *is_number if it is a
+ * number of any kind. */
 static bool text_whole_number(const char *text, size_t length, int64_t *out, bool *is_number)
 {
     double value;
@@ -48,11 +49,11 @@ static int64_t numbers_at(const struct dt__dict *numbers, size_t i)
 
 static int number_order(const void *a, const void *b)
 {
-    const int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
-    return (one > other) - (one < other);
+    const int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
+    return (first > second) - (first < second);
 }
 
-/* Returns the numbers that the names are, in the order of the names. */
+/* Reads each name as a number, in the order of the names. */
 static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
 {
     bool is_number;
@@ -63,7 +64,7 @@ static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
     return DT_OK;
 }
 
-/* Sorts the numbers. `most`: the array has at least this capacity. */
+/* Makes a sorted array of the numbers, with a capacity of at least `most`. */
 static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int64_t **out)
 {
     DT_TRY(dt__alloc(numbers->count > most ? numbers->count : most, sizeof **out, "labels", out));
@@ -77,7 +78,7 @@ static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int
 
 #define DECLARE "; data.class_names in training declares classes that no row has"
 
-/* Returns true for models of labels -1 and 1. Early models did not keep these numbers. */
+/* Returns true for a model with labels -1 and 1. Early models did not store label numbers. */
 static bool schema_has_signs(const struct dt_schema *schema)
 {
     return schema->classes == 2 && schema->label_names && !strcmp(schema->label_names[0], "-1") &&
@@ -122,7 +123,7 @@ dt_status dt__class_of_number(const struct dt__classes *classes, int64_t value, 
     return DT_OK;
 }
 
-/* Finds the class that has a name. "+1" and "1.0" are the class named "1". */
+/* Finds a class by its name. "+1" and "1.0" find the class named "1". */
 static bool class_find(const struct dt__dict *names, const char *text, size_t length, int32_t *out)
 {
     int64_t value;
@@ -163,10 +164,10 @@ void dt__classes_of_labels(const struct dt__classes *classes, unsigned char *lab
     }
 }
 
-dt_status dt__target_check(const struct dt_targets *of, double value)
+dt_status dt__target_check(const struct dt_targets *targets, double value)
 {
-    if (!of->expected || (value >= of->least && value <= of->greatest)) return DT_OK;
-    return dt_fail(DT_EFORMAT, "a target is %g, expected %s", value, of->expected);
+    if (!targets->expected || (value >= targets->least && value <= targets->greatest)) return DT_OK;
+    return dt_fail(DT_EFORMAT, "a target is %g, expected %s", value, targets->expected);
 }
 
 /* ---- learning ------------------------------------------------------------------------------- */
@@ -180,8 +181,8 @@ static dt_status class_name_add(struct dt__labels *labels, struct dt__names *nam
     char digits[24];
     const bool whole = length && text_whole_number(name, length, &value, &is_number);
     if (!names->count) labels->numeric = whole;
-    /* if a name were missing, its class would take the next class's name; a number next to texts
-     * would be the name of one class and the label of another */
+    /* A missing name would shift the names of all later classes. A number among texts would be the
+     * name of one class and the label of another. */
     if (!length || is_number != labels->numeric || whole != is_number)
         return dt_fail(DT_EFORMAT, "data.class_names: '%.*s' is no name for class %zu",
                        dt__shown(length), name, names->count);
@@ -190,7 +191,7 @@ static dt_status class_name_add(struct dt__labels *labels, struct dt__names *nam
     return dt__names_add(names, digits, length);
 }
 
-/* Reads the names that data.class_names lists, or that the file in it holds. */
+/* Reads the names of data.class_names: the value is a list, or a file with one name a line. */
 static dt_status labels_read_names(struct dt__labels *labels, const char *key)
 {
     enum { MOST_BYTES = 1 << 26 };
@@ -207,16 +208,16 @@ static dt_status labels_read_names(struct dt__labels *labels, const char *key)
     DT_GUARD(file ? dt__file_read(key, MOST_BYTES, &text, &length) : dt__strdup(key, &text));
     if (file && strlen(text) != length)
         DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names=%s: a byte of zero in the file", key));
-    rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* after a byte order mark */
+    rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* skips a byte order mark */
     for (const char *name; (name = file ? strsep(&rest, "\n") : dt__list_next(&rest));) {
         length = strcspn(name, "\r");
         dt__text_trim(&name, &length);
-        if (!length && !rest && file) break; /* after the last line's end */
+        if (!length && !rest && file) break; /* the file ends with a line break */
         DT_GUARD(class_name_add(labels, &names, name, length));
     }
     status = dt__labels_add_names(labels, names.items, names.count);
     if (status) dt_fail_prefix(status, "data.class_names: ");
-    labels->named_here = false;
+    labels->named_by_file = false;
 done:
     dt_free(text);
     dt__names_free(names.items, names.count);
@@ -249,10 +250,10 @@ void dt__labels_enter(struct dt__labels *labels, const char *path)
 {
     labels->path = path;
     labels->line = 0;
-    labels->named_here = false;
+    labels->named_by_file = false;
 }
 
-/* Fails if more than `most` distinct labels were seen. */
+/* Fails if more than `most` distinct labels were seen; the message shows the last one. */
 static dt_status count_check(const struct dt__labels *labels, const struct dt__dict *seen, int most,
                              const char *text, size_t length)
 {
@@ -279,7 +280,8 @@ static dt_status labels_learn_number(struct dt__labels *labels, int64_t value, u
     return count_check(labels, &labels->numbers, DT__MAX_CLASSES, text, (size_t)digits);
 }
 
-/* Rejects a number with signs or marks, which is hardly the name of a class. */
+/* Rejects a first label that only looks like a number, such as "1,5" or "$3": it is hardly the name
+ * of a class. */
 static dt_status first_text_check(const char *text, size_t length)
 {
     const enum dt__text_kind kind = dt__text_kind(text, length);
@@ -291,7 +293,7 @@ static dt_status first_text_check(const char *text, size_t length)
                    dt_error_text());
 }
 
-/* Returns true if whole numbers may be labels in addition to the names of classes. */
+/* Returns true if labels may be class names or whole numbers. */
 static bool names_have_numbers(const struct dt__labels *labels)
 {
     return labels->numbered && !labels->numeric;
@@ -315,7 +317,7 @@ static dt_status labels_find_named(struct dt__labels *labels, const char *text, 
                    labels->numbered ? "data.class_names" : "a file before");
 }
 
-/* Turns the failure to find a label into class -1 if such rows are accepted. */
+/* Turns a failure to find a label into class -1 if unknown labels are accepted. */
 static dt_status unknown_take(struct dt__labels *labels, dt_status status, int32_t *out)
 {
     if (!status || !labels->takes_unknown) return status;
@@ -374,7 +376,7 @@ static dt_status labels_add_number(struct dt__labels *labels, int64_t value, int
     const bool named = labels->kind == DT__LABELS_NAMED && !labels->numbered;
     const int count = labels->known ? labels->known->classes : (int)labels->texts.count;
     *out_code = (int32_t)value;
-    if (named || labels->named_here)
+    if (named || labels->named_by_file)
         return unknown_take(labels, dt__class_check(count, value), out_code);
     if (labels->known)
         return unknown_take(labels, dt__class_of_number(&labels->classes, value, out_code),
@@ -393,7 +395,7 @@ static dt_status labels_add_number(struct dt__labels *labels, int64_t value, int
 
 static dt_status code_keep(struct dt__labels *labels, int32_t code)
 {
-    if (!labels->keeps) return DT_OK;
+    if (!labels->keep_codes) return DT_OK;
     DT_TRY(dt__grow(&labels->codes, &labels->codes_capacity, labels->ncodes + 1, sizeof code,
                     "classes of rows"));
     labels->codes[labels->ncodes++] = code;
@@ -417,13 +419,13 @@ dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
 dt_status dt__labels_add_width(struct dt__labels *labels, size_t width)
 {
     if (labels->known) return dt__class_check(labels->known->classes, (int64_t)width - 1);
-    if (labels->declared && (size_t)labels->declared != width)
+    if (labels->one_hot && (size_t)labels->one_hot != width)
         return dt_fail(DT_EMISMATCH, "one-hot rows of %zu classes, the files before have %d", width,
-                       labels->declared);
+                       labels->one_hot);
     if (labels->kind == DT__LABELS_TEXTS)
         return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
     if (!labels->kind) labels->kind = DT__LABELS_NUMBERS;
-    labels->declared = (int)width;
+    labels->one_hot = (int)width;
     return DT_OK;
 }
 
@@ -432,7 +434,7 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
     const struct dt_schema *known = labels->known;
     const bool first = !known && labels->kind == DT__LABELS_NONE;
     bool same = labels->texts.count == count;
-    labels->named_here = true;
+    labels->named_by_file = true;
     for (size_t i = 0; i < count; i++) {
         const char *name = names[i];
         size_t length = strlen(name);
@@ -456,10 +458,10 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
 
 /* ---- what was learned ----------------------------------------------------------------------- */
 
-/* Warns once of two texts that differ only in the case of letters. */
+/* Warns, at most once, if two texts differ only in upper and lower case. */
 static void warn_of_twins(const struct dt__dict *texts)
 {
-    enum { MOST = 100 }; /* classes whose pairs are all compared */
+    enum { MOST = 100 }; /* with more classes, pairs are not compared */
     for (size_t i = 1; i < texts->count && texts->count <= MOST; i++) {
         size_t j = 0;
         while (j < i && strcasecmp(dt__dict_text(texts, i), dt__dict_text(texts, j)))
@@ -471,7 +473,7 @@ static void warn_of_twins(const struct dt__dict *texts)
     }
 }
 
-/* Rejects numbers that may be amounts as classes, unless model.task says so. */
+/* Rejects numbers that may be amounts rather than classes, unless model.task is given. */
 static dt_status amounts_check(const struct dt__labels *labels, const int64_t *sorted, size_t n)
 {
     const bool signs = n == 2 && sorted[0] == -1 && sorted[1] == 1;
@@ -488,13 +490,13 @@ static dt_status amounts_check(const struct dt__labels *labels, const int64_t *s
                    labels->path ? labels->path : "data", sorted[n - 1]);
 }
 
-/* Returns true if ascending numbers are all in 0..limit - 1. */
+/* Returns true if all of the ascending numbers are in 0..limit - 1. */
 static bool numbers_below(const int64_t *sorted, size_t n, size_t limit)
 {
     return !n || (sorted[0] >= 0 && (uint64_t)sorted[n - 1] < limit);
 }
 
-/* Makes names from numbers. */
+/* Makes the sorted numbers the names of the classes. */
 static dt_status numbers_name(struct dt__labels *labels, const int64_t *sorted, size_t n)
 {
     char text[24];
@@ -506,11 +508,11 @@ static dt_status numbers_name(struct dt__labels *labels, const int64_t *sorted, 
     return DT_OK;
 }
 
-/* Makes the classes of labels that are numbers. *out_names: the numbers are names. */
+/* Makes classes of labels that are numbers. Sets *out_names if the numbers become names. */
 static dt_status finish_numbers(struct dt__labels *labels, const int64_t *sorted, size_t n,
                                 struct dt_schema *schema, bool *out_names)
 {
-    const size_t declared = (size_t)labels->declared;
+    const size_t declared = (size_t)labels->one_hot;
     if (declared && !numbers_below(sorted, n, declared))
         return dt_fail(DT_EFORMAT,
                        "label %" PRId64 " is out of range: by the width of one-hot rows classes "
@@ -526,16 +528,16 @@ static dt_status finish_numbers(struct dt__labels *labels, const int64_t *sorted
     return DT_OK;
 }
 
-/* Matches n > 0 numbers to the names that data.class_names lists: as positions, or K numbers for K
- * names. `sorted` becomes the number of each name. */
+/* Matches n > 0 label numbers to the names of data.class_names: they are positions, or as many
+ * different numbers as names. `sorted` becomes the number of each name. */
 static dt_status finish_class_names(const struct dt__labels *labels, int64_t *sorted, size_t n)
 {
     const size_t names = labels->texts.count;
     const bool below = numbers_below(sorted, n, names);
-    if (labels->declared && ((size_t)labels->declared != names || !below))
+    if (labels->one_hot && ((size_t)labels->one_hot != names || !below))
         return dt_fail(DT_EFORMAT, "one-hot rows have %d classes, data.class_names names %zu",
-                       labels->declared, names);
-    if (!labels->declared && sorted[0] > 0 && (uint64_t)sorted[n - 1] + 1 == names)
+                       labels->one_hot, names);
+    if (!labels->one_hot && sorted[0] > 0 && (uint64_t)sorted[n - 1] + 1 == names)
         return dt_fail(DT_EFORMAT,
                        "data.class_names has %zu names, but no label is 0: the labels are %zu "
                        "different numbers, %" PRId64 " to %" PRId64
@@ -551,7 +553,7 @@ static dt_status finish_class_names(const struct dt__labels *labels, int64_t *so
                    names, n, sorted[0], sorted[n - 1]);
 }
 
-/* Makes the names of the schema. */
+/* Writes the names and number of classes to the schema. */
 static dt_status finish_names(const struct dt__labels *labels, struct dt_schema *schema)
 {
     struct dt__names names = {0};
@@ -588,7 +590,7 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
     }
     if (has_names) DT_GUARD(finish_names(labels, schema));
     if (!has_numbers) goto done;
-    dt_free(schema->label_numbers); /* those of shards */
+    dt_free(schema->label_numbers); /* that of shards */
     schema->label_numbers = sorted;
     return DT_OK;
 done:
@@ -612,7 +614,8 @@ dt_status dt__labels_class(const struct dt__labels *labels, const struct dt__cla
     return dt_fail(DT_EBUG, "label '%s' has no class", text);
 }
 
-dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out)
+dt_status dt__target_read(const struct dt_targets *targets, const struct dt__cell *label,
+                          float *out)
 {
     if (dt__text_is_missing(label->text, label->length))
         return dt_fail(DT_EFORMAT,
@@ -620,6 +623,6 @@ dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *la
                        "rows of CSV and JSON lines out",
                        (int)label->length, label->text);
     dt_status status = dt__number_read(label->text, label->length, out);
-    if (!status) status = dt__target_check(of, (double)*out);
+    if (!status) status = dt__target_check(targets, (double)*out);
     return status ? dt_fail_prefix(status, "label: ") : DT_OK;
 }

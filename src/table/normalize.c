@@ -14,7 +14,7 @@ static void clip_floats(size_t n, float most, float *restrict x)
     }
 }
 
-/* Kernels for raw values that are bytes, and for floats. */
+/* Kernels for raw values that are bytes, and for raw values that are floats. */
 #define KERNELS(type, values)                                                                      \
     DT__CLONES static void scale_##values(size_t n, const type *restrict raw, float scale,         \
                                           float *restrict x)                                       \
@@ -42,7 +42,7 @@ static void clip_floats(size_t n, float most, float *restrict x)
 KERNELS(unsigned char, bytes)
 KERNELS(float, floats)
 
-/* Computes the z of raw rows of n floats, a row every `stride` floats. */
+/* Computes z of raw rows of n floats. The z of successive rows are `stride` floats apart. */
 static void rows_to_normal(const struct dt_schema *schema, const float *raw, size_t n, size_t rows,
                            float *z, size_t stride)
 {

@@ -1,5 +1,5 @@
-/* Copies and frees a schema, member by member. Statistics, columns and labels have separate
- * files. */
+/* Visits and frees the members of a schema, and derives facts from it. Other files handle
+ * statistics, columns and labels. */
 #include "table/schema.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static dt_status member_free(void *arg, enum dt__member kind, void *member, size
     memcpy(&memory, member, sizeof memory);
     if (kind == DT__MEMBER_NAMES)
         dt__names_free(memory, count);
-    else if (kind != DT__MEMBER_COLUMNS) /* its members are still to be visited */
+    else if (kind != DT__MEMBER_COLUMNS) /* the members of the columns are visited later */
         dt_free(memory);
     return DT_OK;
 }

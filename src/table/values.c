@@ -1,9 +1,9 @@
-/* The values of texts by their columns, and the features that they become. */
+/* Converts the text of a cell by the kind of its column, and the words of a row to features. */
 #include "table/values.h"
 
 #include <string.h>
 
-/* Decides the kind of a column by its first value. */
+/* Determines a column's kind from its first value. */
 static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
                              const char *text, size_t length)
 {
@@ -11,14 +11,14 @@ static dt_status column_open(struct dt__columns *columns, struct dt__column *col
     column->kind = DT_COLUMN_NUMBER;
     if (dt__text_is_number(text, length)) return DT_OK;
     const enum dt__text_kind kind = dt__text_kind(text, length);
-    if (kind == DT__TEXT_DATE && columns->dates) column->kind = DT_COLUMN_DATE;
-    if (column->kind == DT_COLUMN_DATE || !columns->texts) return DT_OK;
+    if (kind == DT__TEXT_DATE && columns->take_dates) column->kind = DT_COLUMN_DATE;
+    if (column->kind == DT_COLUMN_DATE || !columns->take_texts) return DT_OK;
     if (kind == DT__TEXT_DATE)
         return dt_fail(DT_EFORMAT,
                        "'%.*s' is a date: leave the column out with data.ignore, or make numbers "
                        "of it with data.dates=auto",
                        dt__shown(length), text);
-    if (kind) return DT_OK; /* a number that is refused */
+    if (kind) return DT_OK; /* looks like a number: reading it will fail */
     column->kind = DT_COLUMN_CATEGORY;
     for (uint64_t i = 0; i < column->missing && !columns->hash_bits; i++)
         DT_TRY(dt__dict_add(&column->dict, "", 0, &number));
@@ -35,13 +35,13 @@ static dt_status missing_fail(bool learning, const char *text, size_t length)
                               "data.missing=mean or flag in training takes it");
 }
 
-/* Adds a hint to the failure of a number: a column of names may begin with numbers. */
+/* Extends the error for a malformed number: a column of names may begin with numbers. */
 static dt_status number_fail(const struct dt__columns *columns, const struct dt__column *column,
                              const char *text, size_t length, dt_status status)
 {
     char place[DT__PLACE_SIZE];
     double number;
-    if (!columns->learning || !columns->texts || !column->name ||
+    if (!columns->learning || !columns->take_texts || !column->name ||
         dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
         return status;
     dt__column_listed(column, place);
@@ -53,7 +53,7 @@ dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *t
                         uint32_t *out)
 {
     struct dt__column *column = &columns->items[index];
-    uint32_t known; /* a text of training, of any form */
+    uint32_t known; /* unused; a text that training has seen is no gap, whatever it looks like */
     float value;
     dt_status status = DT_OK;
     const bool missing = dt__text_is_missing(text, length) &&
@@ -87,10 +87,11 @@ dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *t
 dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
                         const struct dt__row_layout *layout, struct dt__block *out)
 {
-    (void)count; /* words of further targets follow those of the columns */
+    (void)count; /* the words after those of the columns belong to further targets */
     unsigned char *const x = dt__block_add_zeros(layout, out);
     const struct dt__column *const items = columns->items;
-    /* n is read once, since the compiler must assume that x may alias anything. */
+    /* A local n spares a load per column: the compiler must assume that a write to x may change
+     * it. */
     for (size_t c = 0, n = columns->count; c < n; c++) {
         const struct dt__column *column = items ? &items[c] : NULL;
         const size_t feature = column ? (size_t)column->first : c;
