@@ -205,7 +205,7 @@ sim:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sim MPICC='$(CC)' \
 	  CPPFLAGS='$(CPPFLAGS) -I/usr/include/smpi -include $(CURDIR)/scripts/sim/sim.h' sim-program
 
-SIMULATED := dt__exchange_need dt__exchange_ready dt__exchange_work dt__network_gradient dt__ranks_move dt__save \
+SIMULATED := dt__exchange_need dt__exchange_ready dt__exchange_advance dt__network_gradient dt__ranks_move dt__save \
 	dt__message_begin
 $(BUILD)/scripts/sim/links.o: scripts/sim/links.cpp scripts/sim/links.h
 	@mkdir -p $(@D)

@@ -343,8 +343,8 @@ void __real_dt__exchange_need(struct dt_exchange *x, int bucket);
 void __wrap_dt__exchange_need(struct dt_exchange *x, int bucket);
 void __real_dt__exchange_ready(struct dt_exchange *x, int bucket);
 void __wrap_dt__exchange_ready(struct dt_exchange *x, int bucket);
-void __real_dt__exchange_work(struct dt_exchange *x);
-void __wrap_dt__exchange_work(struct dt_exchange *x);
+bool __real_dt__exchange_advance(struct dt_exchange *x);
+bool __wrap_dt__exchange_advance(struct dt_exchange *x);
 dt_status __real_dt__network_gradient(struct dt_network *network, const float *params,
                                       const struct dt_batch *batch, const struct dt_rng *dropout,
                                       bool accumulate, struct dt_slot slot, double *out_loss,
@@ -385,11 +385,12 @@ void __wrap_dt__exchange_ready(struct dt_exchange *x, int bucket)
     busy = false;
 }
 
-void __wrap_dt__exchange_work(struct dt_exchange *x)
+bool __wrap_dt__exchange_advance(struct dt_exchange *x)
 {
     busy = true;
-    __real_dt__exchange_work(x);
+    const bool moved = __real_dt__exchange_advance(x);
     busy = false;
+    return moved;
 }
 
 dt_status __wrap_dt__network_gradient(struct dt_network *network, const float *params,
