@@ -1,9 +1,11 @@
-/* Parses the text of a network, model.layers: commas separate items, blanks separate words, and
- * each item is parsed by its kind; the last word of an item may be an activation. Activations and
- * dropout move into the layer before, if it accepts them. The task implies the output layer; the
- * text contains it only in the form "output KIND ...". "wide" at the end is a layer after the
- * output layer. The keys model.kind, hidden, activation and dropout are expanded to such a text, to
- * which model.embedding and model.wide add the first and the last item. */
+/* Parses the text of a network, model.layers. Commas separate items and blanks separate words. Each
+ * item is parsed by its kind; its last word may be an activation. An activation or dropout becomes
+ * the epilogue of the layer before it, if that accepts one. The output layer follows from the task;
+ * the text contains it only in the form "output KIND ...". "wide" at the end adds the linear path
+ * after the output layer.
+ *
+ * The keys model.kind, hidden, activation and dropout are expanded to such a text. model.embedding
+ * adds the first item, and model.wide the last. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -67,7 +69,7 @@ bool dt__parse_width(struct dt__layer *layer, struct dt__layer_args args)
     return args.count == 1 && dt__arg_int(args.text[0], 1, &layer->size[0]);
 }
 
-/* Cuts `item` at its blanks, in place. Returns the number of words; -1: too many. */
+/* Splits `item` into words, in place. Returns their number; -1: there are too many. */
 static int cut_fields(char *item, char *field[MAX_FIELDS])
 {
     static const char blanks[] = " \t\n\v\f\r";
@@ -97,7 +99,7 @@ static dt_status fail_unknown(const char *item)
     return status;
 }
 
-/* Inserts the word after the layer's other words, and before dropout that moved into it. */
+/* Inserts `split` after the layer's own words, before the text of its epilogue. */
 dt_status dt__layer_split(struct dt__layer *layer)
 {
     char *text;
@@ -114,7 +116,7 @@ dt_status dt__layer_split(struct dt__layer *layer)
 }
 
 /* Appends a layer; takes ownership of layer.text. */
-static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
+static dt_status append_layer(struct dt_model *model, struct dt__layer layer)
 {
     dt_status status = dt__grow(&model->layer, &model->layer_capacity, model->layers + 1,
                                 sizeof *model->layer, "layers");
@@ -127,25 +129,25 @@ static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
     return status;
 }
 
-/* Adds an activation or dropout to the layer before, or appends it as a layer. Takes ownership of
- * layer.text: the text of a separate item, or NULL. */
-static dt_status push_epilogue(struct dt_model *model, struct dt__layer layer)
+/* Makes an activation or dropout the epilogue of the last layer, or appends it as a layer. Takes
+ * ownership of layer.text, which is NULL if the activation is a word of the last layer's item. */
+static dt_status append_epilogue(struct dt_model *model, struct dt__layer layer)
 {
-    struct dt__layer *taker = model->layers ? &model->layer[model->layers - 1] : NULL;
-    if (!taker || !taker->kind->epilogue || taker->dropout > 0.0 ||
-        (layer.activation && taker->activation))
-        return push_layer(model, layer);
+    struct dt__layer *last = model->layers ? &model->layer[model->layers - 1] : NULL;
+    if (!last || !last->kind->epilogue || last->dropout > 0.0 ||
+        (layer.activation && last->activation))
+        return append_layer(model, layer);
     if (layer.activation)
-        taker->activation = layer.activation;
+        last->activation = layer.activation;
     else
-        taker->dropout = layer.dropout;
+        last->dropout = layer.dropout;
     if (!layer.text) return DT_OK;
     char *text;
-    dt_status status = dt__format(&text, "%s, %s", taker->text, layer.text);
+    dt_status status = dt__format(&text, "%s, %s", last->text, layer.text);
     dt_free(layer.text);
     if (status) return status;
-    dt_free(taker->text);
-    taker->text = text;
+    dt_free(last->text);
+    last->text = text;
     return DT_OK;
 }
 
@@ -159,8 +161,9 @@ static bool has_wide(const struct dt_model *model)
     return model->layers && model->layer[model->layers - 1].kind == &dt__wide_layer;
 }
 
-/* Only the linear path may follow the output layer, and nothing may follow the linear path. */
-static dt_status expect_open(const struct dt_model *model, bool is_wide)
+/* Fails if an item may not follow the last layer. Only the linear path may follow the output layer,
+ * and nothing may follow the linear path. */
+static dt_status expect_item(const struct dt_model *model, bool is_wide)
 {
     if (!has_wide(model) && (!has_output(model) || is_wide)) return DT_OK;
     return dt_fail(DT_EUSAGE, "there is an item after %s",
@@ -176,7 +179,7 @@ static dt_status parse_item(struct dt_model *model, char *item)
     int count = cut_fields(item, field);
     if (count < 1)
         return dt_fail(DT_EUSAGE, count ? "an item with too many words" : "an empty item");
-    DT_TRY(expect_open(model, !strcmp(field[0], dt__wide_layer.name)));
+    DT_TRY(expect_item(model, !strcmp(field[0], dt__wide_layer.name)));
     struct dt__layer layer = {.last = !strcmp(field[0], OUTPUT)};
     if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer after it");
     for (size_t i = 0; i < KIND_COUNT && !layer.kind; i++)
@@ -197,7 +200,7 @@ static dt_status parse_item(struct dt_model *model, char *item)
     bool good = layer.kind->parse ? layer.kind->parse(&layer, rest) : rest.count == 0;
     const bool separate =
         plain || layer.kind == &dt__dropout_layer || layer.kind == &dt__wide_layer;
-    /* after these an activation is a separate item */
+    /* in these items an activation is no word: it must be the next item */
     if (activation && !plain && (separate || layer.kind == &dt__embedding_layer)) good = false;
     if (!good || (layer.last && (activation || separate))) {
         const dt_status status =
@@ -206,16 +209,17 @@ static dt_status parse_item(struct dt_model *model, char *item)
         dt_free(layer.text);
         return status;
     }
-    if (plain || layer.kind == &dt__dropout_layer) return push_epilogue(model, layer);
-    DT_TRY(push_layer(model, layer));
+    if (plain || layer.kind == &dt__dropout_layer) return append_epilogue(model, layer);
+    DT_TRY(append_layer(model, layer));
     if (!activation) return DT_OK;
-    return push_epilogue(
+    return append_epilogue(
         model, (struct dt__layer){.kind = &dt__activation_layer, .activation = activation});
 }
 
 static dt_status parse_items(struct dt_model *model, char *text, int depth);
 
-/* Parses "residual(ITEM, ...)", whose bracket opens at `open`; *out_end: after the closing one. */
+/* Parses "residual(ITEM, ...)", whose bracket opens at `open`. Sets *out_end to what follows the
+ * closing bracket. */
 static dt_status parse_residual(struct dt_model *model, char *item, char *open, int depth,
                                 char **out_end)
 {
@@ -223,19 +227,20 @@ static dt_status parse_residual(struct dt_model *model, char *item, char *open, 
     for (int inside = 1; inside; inside += (*close == '(') - (*close == ')'))
         if (!*++close) return dt_fail(DT_EUSAGE, "a bracket that is not closed");
     if (depth == MAX_DEPTH)
-        return dt_fail(DT_EUSAGE, "residuals in each other beyond %d", MAX_DEPTH);
+        return dt_fail(DT_EUSAGE, "residuals nested more than %d deep", MAX_DEPTH);
     *open = *close = '\0';
     if (cut_fields(item, field) != 1 || strcmp(field[0], dt__residual_layer.name) != 0)
         return dt_fail(DT_EUSAGE, "'%.100s(': expected residual(ITEM, ...)", item);
-    DT_TRY(expect_open(model, false));
+    DT_TRY(expect_item(model, false));
     const int begin = (int)model->layers;
     DT_TRY(dt__strdup("residual(", &begin_text));
-    DT_TRY(push_layer(model, (struct dt__layer){.kind = &dt__residual_layer, .text = begin_text}));
+    DT_TRY(
+        append_layer(model, (struct dt__layer){.kind = &dt__residual_layer, .text = begin_text}));
     DT_TRY(parse_items(model, open + 1, depth + 1));
     if (has_output(model) || has_wide(model))
-        return dt_fail(DT_EUSAGE, "an output layer inside of a residual");
+        return dt_fail(DT_EUSAGE, "an output layer inside a residual");
     DT_TRY(dt__strdup(")", &end_text));
-    DT_TRY(push_layer(
+    DT_TRY(append_layer(
         model,
         (struct dt__layer){.kind = &dt__residual_end_layer, .text = end_text, .link = begin}));
     model->layer[begin].link = (int)model->layers - 1;
@@ -269,7 +274,7 @@ static dt_status parse_items(struct dt_model *model, char *text, int depth)
     return DT_OK;
 }
 
-/* Parses the layers of `layers`, without the implied output layer. */
+/* Parses the items of `layers`; does not add the implied output layer. */
 static dt_status parse_layers(struct dt_model *model, const char *layers)
 {
     char *text;
@@ -291,22 +296,23 @@ dt_status dt__layers_parse(struct dt_model *model)
         status = dt_fail(DT_EUSAGE, "'wide': expected layers besides the linear path");
     if (!status && !has_output(model)) {
         status = dt__strdup(OUTPUT, &layer.text);
-        if (!status) status = push_layer(model, layer);
+        if (!status) status = append_layer(model, layer);
     }
-    if (!status && wide.kind) return push_layer(model, wide);
+    if (!status && wide.kind) return append_layer(model, wide);
     dt_free(wide.text);
     return status;
 }
 
 /* ---- canonical text and short forms ---------------------------------------------------------- */
 
-/* The first and the last item, which have separate keys. */
+/* The first and the last item, which have their own keys, model.embedding and model.wide. */
 struct ends {
     int embedding; /* width; 0: none */
     bool wide;
 };
 
-/* Writes the layers' items; with `ends`, the first and last go there instead. */
+/* Writes the text of all layers. With `ends`, an embedding and the linear path are recorded there
+ * instead. */
 static dt_status layers_text(const struct dt_model *model, struct ends *ends, char **out)
 {
     struct dt_text text = {0};
@@ -318,7 +324,7 @@ static dt_status layers_text(const struct dt_model *model, struct ends *ends, ch
             ends->embedding = layer->size[0];
         else if (ends && layer->kind == &dt__wide_layer)
             ends->wide = true;
-        else if (layer->text && strcmp(layer->text, OUTPUT) != 0) /* the implied layer */
+        else if (layer->text && strcmp(layer->text, OUTPUT) != 0) /* alone: implied */
             dt__text_add(&text, "%s%s", joined ? "" : ", ", layer->text);
     }
     if (!text.length) dt__text_add(&text, LINEAR);
@@ -330,7 +336,8 @@ dt_status dt__layers_text(const struct dt_model *model, char **out)
     return layers_text(model, NULL, out);
 }
 
-/* Writes the items between the ends in canonical form. */
+/* Writes the canonical form of `layers`, except the embedding and the linear path, which are
+ * recorded in `ends`. */
 static dt_status canonical_text(const char *layers, struct ends *ends, char **out)
 {
     struct dt_model model = {0};
@@ -340,7 +347,7 @@ static dt_status canonical_text(const char *layers, struct ends *ends, char **ou
     return status ? dt_fail_prefix(status, "model.layers = %.200s: ", layers) : DT_OK;
 }
 
-/* Expands the short forms: each width of model.hidden becomes an item. */
+/* Writes the text that the short forms stand for: each width of model.hidden becomes an item. */
 static dt_status expand_short_forms(const struct dt_config *config, char **out)
 {
     char activation[16], rate[DT_REAL_TEXT], width[16], *field[MAX_FIELDS];
@@ -366,7 +373,8 @@ static dt_status expand_short_forms(const struct dt_config *config, char **out)
     return dt__text_end(&text, out);
 }
 
-/* Copies the ends of the text to their keys. DT_EUSAGE: the keys say otherwise. */
+/* Sets model.embedding and model.wide to what the text contains. DT_EUSAGE: a key was given with
+ * another value. */
 static dt_status resolve_ends(struct dt_config *config, const struct ends *ends)
 {
     const bool embeds = ends->embedding && config->model.embedding != ends->embedding;
@@ -384,7 +392,7 @@ static dt_status resolve_ends(struct dt_config *config, const struct ends *ends)
     return DT_OK;
 }
 
-/* Writes the text with its ends around `middle`, which is freed. */
+/* Writes the text of the embedding, `middle` and the linear path. Frees middle. */
 static dt_status join_ends(const struct dt_config *config, char *middle, char **out)
 {
     const bool linear = !strcmp(middle, LINEAR);
@@ -403,7 +411,8 @@ static dt_status join_ends(const struct dt_config *config, char *middle, char **
     return status;
 }
 
-/* Checks that the task has the loss. DT_EUSAGE: lists the losses of the task. */
+/* Checks that the task has train.loss. DT_EUSAGE: it has not; the message lists the task's
+ * losses. */
 static dt_status resolve_loss(const struct dt_config *config)
 {
     const int task = config->model.task;
@@ -432,7 +441,7 @@ dt_status dt__model_resolve(struct dt_config *config)
     static const char *const forms[] = {"model.kind", "model.hidden", "model.activation",
                                         "model.dropout"};
     char *text = NULL, *expanded = NULL;
-    const char *form = NULL; /* a short form that was given */
+    const char *form = NULL; /* the first short form that was given; NULL: none */
     dt_status status = DT_OK;
     for (size_t i = 0; i < sizeof forms / sizeof *forms && !form; i++)
         if (dt__config_is_given(config, forms[i])) form = forms[i];

@@ -1,4 +1,4 @@
-/* Encodings of numbers: one row per kind. */
+/* Encodings of numbers; each kind is a row of a table. */
 #include "model/encoding.h"
 
 #include <math.h>
@@ -9,12 +9,13 @@
 #include "model/mean.h"
 #include "model/vmath.h"
 
-/* Columns with few values lack edges; this value, which no z reaches, replaces those. */
+/* A column with few distinct values has fewer edges than the table has places. Multiples of this
+ * value, which no z reaches, fill the rest. */
 #define BEYOND 1e30f
 enum { MOST_WIDTH = 1024 };
 
 struct encoding {
-    size_t edges; /* floats per column of the table, besides width */
+    size_t edges; /* floats in the table per column, in addition to width */
     void (*make)(const struct dt_config *config, const struct dt_quantiles *quantiles, size_t c,
                  int64_t feature, size_t width, float *table);
     bool (*fits)(const float *table, size_t width);
@@ -24,10 +25,10 @@ struct encoding {
 
 /* ---- z -------------------------------------------------------------------------------------- */
 
-enum { BLOCK = 256 }; /* rows computed at once */
+enum { BLOCK = 256 }; /* rows computed at a time */
 
-/* Counts for each x (rows) the ascending q (n) below it, or with `equal` those at most it: a binary
- * search without branches, for many rows at once. */
+/* Counts, for each x (rows), the ascending q (n) that are below x, or at most x if `equal`. It is a
+ * binary search without branches, for many rows at a time. */
 static inline void counts_below(const float *restrict q, int32_t n, size_t rows,
                                 const float *restrict x, bool equal, int32_t *restrict out)
 {
@@ -43,15 +44,16 @@ static inline void counts_below(const float *restrict q, int32_t n, size_t rows,
         out[r] += equal ? q[out[r]] <= x[r] : q[out[r]] < x[r];
 }
 
-/* Returns the slope of the rank from one quantile to the next. */
+/* Returns the increase of the rank per unit of the number between two adjacent quantiles. */
 static inline float rank_slope(float low, float high)
 {
     const float slope = 1.0f / (high - low);
     return slope < 3e38f ? slope : 3e38f;
 }
 
-/* Replaces x (rows) by the fraction of numbers on its far side, negative (-0 too) for the lower
- * one. from, to: quantiles below x, and at most x. */
+/* Replaces each x (rows) by the size of its tail, as a fraction of all numbers: negative (maybe -0)
+ * for the lower tail, positive for the upper, whichever is smaller. from: number of quantiles below
+ * x; to: number of quantiles at most x. */
 static inline void signed_tails(const float *restrict q, int32_t last, size_t rows,
                                 const int32_t *restrict from, const int32_t *restrict to,
                                 float *restrict x)
@@ -71,7 +73,7 @@ static inline void signed_tails(const float *restrict q, int32_t last, size_t ro
     }
 }
 
-/* Replaces numbers (rows <= BLOCK) of one column by their z. */
+/* Replaces numbers (rows <= BLOCK) of one column by their z. q: (n) quantiles. */
 DT__CLONES
 static void numbers_to_normal(const float *restrict q, size_t n, size_t rows, float *restrict x)
 {
@@ -137,23 +139,23 @@ static void cosine_expand(const float *restrict table, size_t columns, size_t wi
 
 /* ---- piecewise linear ----------------------------------------------------------------------- */
 
-/* Sets edges at equal steps among the z of the column's quantiles. */
+/* Sets the edges to the z of distinct quantiles of the column, at equal steps. */
 static void ple_make(const struct dt_config *config, const struct dt_quantiles *quantiles, size_t c,
                      int64_t feature, size_t width, float *table)
 {
     (void)config, (void)feature;
     const float *value = quantiles->value + c * quantiles->count;
-    const struct dt_quantiles one = {1, quantiles->count, value};
+    const struct dt_quantiles column = {1, quantiles->count, value};
     size_t distinct = 1, next = 0, seen = 0;
-    for (size_t i = 1; i < one.count; i++)
+    for (size_t i = 1; i < column.count; i++)
         distinct += value[i] != value[i - 1];
     const size_t edges = distinct <= width ? distinct : width + 1;
-    for (size_t i = 0; i < one.count && next < edges; i++) {
+    for (size_t i = 0; i < column.count && next < edges; i++) {
         if (i && value[i] == value[i - 1]) continue;
         if (seen++ != (next * (distinct - 1) + (edges - 1) / 2) / (edges > 1 ? edges - 1 : 1))
             continue;
         table[next] = value[i];
-        dt__quantile_normal(&one, 1, &table[next++], 1);
+        dt__quantile_normal(&column, 1, &table[next++], 1);
     }
     for (; next <= width; next++)
         table[next] = BEYOND * (float)next;
@@ -229,7 +231,8 @@ void dt__fractions_forward(const struct dt__fractions *fractions, int rows, cons
     fractions_add(fractions, (size_t)rows, nout, weight, y);
 }
 
-/* Sums deltas: sums: of each bin; grad: times the fraction of the bin. */
+/* Adds each row's delta to `sums` at the row's bin, and to `grad` there times the row's fraction of
+ * the bin. */
 DT__CLONES
 static void deltas_add(const struct dt__fractions *fractions, size_t rows, size_t nout,
                        const float *restrict delta, float *restrict grad)
@@ -246,10 +249,11 @@ static void deltas_add(const struct dt__fractions *fractions, size_t rows, size_
         }
 }
 
-/* Adds to each bin all deltas of the bins above it, since the inputs below a row's bin are 1. */
+/* Adds to each bin's gradient the deltas of all bins above it, because inputs below a row's bin are
+ * 1. */
 DT__CLONES
-static void deltas_pass_down(size_t columns, size_t width, size_t nout, float *restrict sums,
-                             float *restrict grad)
+static void deltas_accumulate(size_t columns, size_t width, size_t nout, float *restrict sums,
+                              float *restrict grad)
 {
     for (size_t c = 0; c < columns; c++, sums += width * nout, grad += width * nout)
         for (size_t b = width - 1; b > 0; b--) {
@@ -268,12 +272,12 @@ void dt__fractions_backward(const struct dt__fractions *fractions, int rows, con
     memset(fractions->sums, 0, bytes);
     if (!accumulate) memset(grad, 0, bytes);
     deltas_add(fractions, (size_t)rows, nout, delta, grad);
-    deltas_pass_down(fractions->columns, fractions->width, nout, fractions->sums, grad);
+    deltas_accumulate(fractions->columns, fractions->width, nout, fractions->sums, grad);
 }
 
 /* ---- as nodes of ONNX ----------------------------------------------------------------------- */
 
-/* ONNX's names of types, for casts of numbers. */
+/* ONNX's numbers of element types, for Cast. */
 enum { FLOAT = 1, DOUBLE = 11 };
 static const char *emit_cast(struct dt__emitter *e, const char *x, int64_t type)
 {
@@ -296,7 +300,7 @@ static const char *emit_polynomial(struct dt__emitter *e, const char *x, size_t 
     return y;
 }
 
-/* Emits dt__normal_tail, operation by operation. */
+/* Emits dt__normal_tail, one node per operation. */
 static const char *emit_normal_tail(struct dt__emitter *e, const char *p)
 {
     const char *q = DT__NODE(e, "Sub", emit_scalar(e, 0.5f), p);
@@ -314,8 +318,9 @@ static const char *emit_normal_tail(struct dt__emitter *e, const char *p)
                     emit_scalar(e, DT__NORMAL_MOST));
 }
 
-/* Emits one float for each column and each step from a quantile to the next: the quantile, the
- * slope of the rank, or the rank at the quantile, which is one half if the two are equal. */
+/* Emits (columns, quantiles - 1) floats, one for each step from a quantile to the next. `part`
+ * selects them: 0: the quantile; 1: the slope of the rank; 2: the rank at the quantile, within the
+ * step: one half if the step's two quantiles are equal, else 0. */
 static const char *emit_steps(struct dt__emitter *e, const struct dt_quantiles *quantiles, int part)
 {
     const size_t steps = quantiles->count - 1;
@@ -355,8 +360,8 @@ const char *dt__emit_quantile_normal(struct dt__emitter *e, const struct dt_quan
     return DT__NODE(e, "Where", DT__NODE(e, "Greater", high, low), DT__NODE(e, "Neg", tail), tail);
 }
 
-/* Emits the first `width` of each column's width + edges values of the table, (columns, width); or,
- * with `apart`, their differences to the next value. */
+/* Emits the first `width` of each column's width + edges values of the table, as (columns, width);
+ * if `apart`, each one's difference to the next value. */
 static const char *emit_table(struct dt__emitter *e, bool apart, size_t edges)
 {
     const struct dt_model_desc *desc = &e->model->desc;
@@ -369,7 +374,7 @@ static const char *emit_table(struct dt__emitter *e, bool apart, size_t edges)
     return e->floats(e, NULL, 2, (const int64_t[]){(int64_t)columns, (int64_t)width}, values);
 }
 
-/* Emits dt__cos_turns, operation by operation. */
+/* Emits dt__cos_turns, one node per operation. */
 static const char *cosine_emit(struct dt__emitter *e, const char *z)
 {
     const char *u = DT__NODE(e, "Mul", z, emit_table(e, false, 0));
@@ -441,7 +446,7 @@ dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table)
                 width <= MOST_WIDTH && (width > 0) == !plain &&
                 (columns > 0) == (desc->encode != DT_ENCODE_NONE);
     const size_t each = good ? (size_t)width + encoding->edges : 0;
-    if (mean && table) { /* the members' tables */
+    if (mean && table) { /* check the members' tables */
         DT_TRY(dt__model_create(desc, &model));
         dt__model_destroy(model);
     }

@@ -1,26 +1,34 @@
-/* Metrics: the sums of chunks, merged in chunk order, and the values computed from them. The task
- * defines the sums. */
+/* Metrics: sums of chunks, merged in the order of chunks, and the values computed from them. The
+ * task defines most of the sums. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "model/task.h"
 
-enum { ROWS, WEIGHT, LOSS, UNKNOWN, UNKNOWN_WEIGHT, SUMS }; /* sums of a chunk; the task's follow */
+enum {
+    ROWS,
+    WEIGHT,
+    LOSS,
+    UNKNOWN,
+    UNKNOWN_WEIGHT,
+    SUMS
+}; /* sums of every chunk; those of the
+                                                             * task follow */
 
 struct dt_metrics {
     const struct dt__task *task;
     const struct dt_outputs *outputs; /* the model's */
     int nout, classes;
-    double *sums; /* (SUMS + added) over all chunks */
+    double *sums; /* (SUMS + added) totals over all chunks */
     size_t added;
     uint64_t *confusion;       /* (classes, classes), true class major; NULL: not kept */
-    struct dt__scored *scored; /* (rows), if the task needs them */
+    struct dt__scored *scored; /* (rows) if the task needs the rows, else NULL */
     size_t nscored, capacity;
-    double *of_class; /* (1 + classes, 3) */
-    bool all;         /* also compute the metrics that are recorded on request ... */
-    int picked;       /* ... else only this one of them */
-    bool unsorted;    /* without the metrics that sort the rows */
+    double *of_class; /* (1 + classes, 3) scratch memory */
+    bool all;         /* compute all optional metrics; else ... */
+    int picked;       /* ... only this one, if it is an optional one */
+    bool unsorted;    /* leave out the metrics that sort the rows */
 };
 
 static size_t added_of(const struct dt__task *task, int nout)
@@ -80,8 +88,8 @@ void dt__metrics_reset(struct dt_metrics *metrics)
     metrics->nscored = 0;
 }
 
-/* Returns the loss sum of a chunk, and counts the rows of classes that training never saw, which
- * have no loss. */
+/* Returns the sum of a chunk's losses. Rows of classes that training never saw have no loss: they
+ * are counted in `sums`. */
 static double loss_of_known(const struct dt_model *model, const float *logits,
                             const struct dt_batch *batch, double *sums)
 {
@@ -183,13 +191,13 @@ dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
     {                                                                                              \
         key, #field, offsetof(struct dt_metric_values, field), more, __VA_ARGS__                   \
     }
-enum { NO_KEY = -1 }; /* recorded, but eval.metric cannot choose it */
+enum { NO_KEY = -1 }; /* a recorded metric that eval.metric cannot choose */
 static const struct {
-    int key; /* of eval.metric */
+    int key; /* enum dt_metric, the value of eval.metric */
     const char *name;
     size_t offset;
     bool more_is_better;
-    bool if_picked; /* recorded only if it is eval.metric or eval.full asks for all */
+    bool if_picked; /* optional: recorded only if eval.metric chooses it or with eval.full */
 } METRICS[] = {
     METRIC(DT_METRIC_LOSS, loss, false, false),
     METRIC(DT_METRIC_ACCURACY, accuracy, true, false),

@@ -1,9 +1,9 @@
-/* The model: a list of layers, parsed from its text, and a list of named tensors over the flat
+/* The model: a list of layers, parsed from a text, and a list of named tensors over the flat
  * vector.
  *
- * Shapes are inferred from the first layer to the last, and each layer declares its tensors: weight
- * before bias, layer after layer, without gaps; state tensors follow them, and the tensors of split
- * layers come last. */
+ * Shapes are inferred from the first layer to the last, and each layer declares its tensors: layer
+ * after layer, weight before bias, without gaps. The state tensors come after these, and the
+ * tensors of split layers last. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static dt_status model_add_bucket(struct dt_model *model)
     return DT_OK;
 }
 
-/* Adds count floats to the flat vector. */
+/* Adds count floats to the flat vector. DT_EUSAGE: its size in bytes overflows. */
 static dt_status model_add_floats(struct dt_model *model, size_t count, size_t *out_offset)
 {
     size_t bytes;
@@ -69,8 +69,9 @@ static struct dt__layer *layer_of(struct dt_model *model, const struct dt_tensor
     return layer;
 }
 
-/* Reorders the list and completes the flat vector: trained tensors of whole layers; state tensors,
- * as a separate bucket; tensors of split layers, in no bucket. */
+/* Moves state tensors and the tensors of split layers to the end of the list, and assigns their
+ * offsets. The order is then: trained tensors of whole layers; state tensors, in a bucket of their
+ * own; tensors of split layers, in no bucket. */
 static dt_status model_place_last(struct dt_model *model)
 {
     size_t trained = 0, states = 0, splits = model->tensors, last;
@@ -110,8 +111,9 @@ static dt_status model_place_last(struct dt_model *model)
     return status;
 }
 
-/* Infers shapes, and numbers dropout: that after layer l begins at l << 40; a second one after the
- * same layer, and one before all layers, elsewhere. */
+/* Infers shapes, and assigns numbers to the units that dropout may drop. For a dropout after layer
+ * l the numbers start at l << 40. A second dropout after the same layer adds 1 << 56, and a dropout
+ * before all layers has l = 0xffff. */
 static dt_status model_infer_shapes(struct dt_model *model)
 {
     const int *shape = model->desc.shape;
@@ -134,7 +136,7 @@ static dt_status model_infer_shapes(struct dt_model *model)
                                   layer->text ? layer->text : layer->kind->name, in.h, in.w, in.c);
         in = layer->out;
         if (layer->dropout <= 0.0) continue;
-        const int last = model->buckets - 1; /* the last layer with parameters */
+        const int last = model->buckets - 1; /* layer with parameters; -1: none yet */
         ordinal = last == previous ? ordinal + 1 : 0;
         previous = last;
         layer->drop_number =
@@ -143,7 +145,7 @@ static dt_status model_infer_shapes(struct dt_model *model)
     return DT_OK;
 }
 
-/* Returns the quantile nearest to the median. */
+/* Returns the index of the quantile nearest to the median. */
 static int middle_of(const struct dt_outputs *outputs)
 {
     int middle = 0;
@@ -171,7 +173,7 @@ static dt_status model_make_layers(struct dt_model *model)
     return model_place_last(model);
 }
 
-/* Counts the features of a row, without encodings. */
+/* Computes the number of features in a row, without encodings. DT_EUSAGE: out of range. */
 static dt_status features_count(const struct dt_model_desc *desc, int64_t *out)
 {
     int64_t features = 1;
@@ -302,7 +304,7 @@ void dt__model_destroy(struct dt_model *model)
     dt_free(model);
 }
 
-/* ---- predictions ----------------------------------------------------------------------------- */
+/* ---- tensors and split layers --------------------------------------------------------------- */
 
 const struct dt_tensor *dt__model_row_sparse_tensor(const struct dt_model *model, size_t index)
 {
@@ -359,7 +361,7 @@ bool dt__model_split(const struct dt_model *model, int index, struct dt_split_la
     return false;
 }
 
-/* Counts all saved parameters of a layer: trained ones and states. */
+/* Counts the parameters of a layer that a checkpoint saves: trained ones and states. */
 static size_t layer_params(const struct dt_model *model, const struct dt__layer *layer)
 {
     size_t count = 0;
@@ -379,7 +381,7 @@ static void text_add_layer(struct dt_text *text, const char *name, struct dt__sh
     dt__text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
 }
 
-/* Adds the layers' lines. Returns the sum of multiply-adds. */
+/* Adds a line for each layer. Returns the sum of multiply-adds. */
 static size_t text_add_layers(struct dt_text *text, const struct dt_model *model)
 {
     size_t macs = 0;
@@ -419,7 +421,8 @@ void dt__model_init(const struct dt_model *model, uint64_t seed, float *params)
         struct dt_rng rng = dt__rng_make(seed, DT_STREAM_INIT, (uint64_t)tensor->layer, number);
         /* Glorot and Bengio 2010, eq. 16: uniform on +-sqrt(6 / (fan_in + fan_out)). */
         const double bound = sqrt(6.0 / (tensor->fan_in + tensor->fan_out));
-        /* He et al. 2015, eq. 10: variance 2 / fan_in; or rows of length 1, about. */
+        /* He et al. 2015, eq. 10: variance 2 / fan_in. DT_INIT_UNIT: 1 / fan_out, so that rows have
+         * a length of about 1. */
         const double deviation =
             sqrt(tensor->init == DT_INIT_HE ? 2.0 / tensor->fan_in : 1.0 / tensor->fan_out);
         for (size_t k = 0; k < tensor->count; k++) {

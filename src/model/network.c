@@ -1,7 +1,7 @@
 /* A network: the activations of one thread of execution, and the passes over a model's layers.
  *
- * One slab of memory holds the output of each layer and the floats it keeps for the backward pass,
- * two gradients that alternate, and scratch that layers use temporarily. */
+ * One slab of memory holds the output of each layer, the floats that it keeps for the backward
+ * pass, two gradient buffers that alternate, and scratch memory that layers share. */
 #include <string.h>
 
 #include "model/activation.h"
@@ -14,62 +14,63 @@
 
 struct node {
     const struct dt__layer *layer;
-    void *state;      /* from its kind's open */
+    void *state;      /* made by the kind's open */
     const float *x;   /* (rows, in) of the last forward pass */
     float *y;         /* (max_rows, out) */
     float *keep;      /* (max_rows, keep) */
-    const void *copy; /* of its factored matrix; NULL: the caller keeps none */
+    const void *copy; /* the caller's copy of its factored matrix; NULL: none */
 };
 
 struct pass {
     const float *params;
     const struct dt_batch *batch;
     const struct dt_rng *dropout;
-    bool accumulate, stops; /* stops: at split layers */
+    bool accumulate, stops; /* stops: the pass stops at split layers */
     struct dt_slot slot;    /* all NULL: no backward pass */
     const struct dt_network_hooks *hooks;
 };
 
-/* Position of a pass that stops at split layers. */
+/* Position of a pass between two stops at split layers. */
 struct place {
     bool backward, stopped;
-    size_t at;      /* the next layer; backward the one after it */
-    const float *x; /* its input */
-    float *dy;      /* backward: gradient by its output */
-    int turn;       /* index of the current one of the two gradients */
-    int split;      /* split layers passed; backward those still to come */
+    size_t at;      /* index of the next layer; backward: 1 + that index */
+    const float *x; /* the input of the next layer */
+    float *dy;      /* backward: gradient by the output of the next layer */
+    int turn;       /* index of the delta that dy is in */
+    int split;      /* number of split layers passed forward and not yet backward */
 };
 
 struct dt_network {
-    struct dt__mean *mean; /* model.layers=mean(...): all other members but the model are unset */
+    struct dt__mean *mean; /* model.layers=mean(...): only model and mean are set */
     const struct dt_model *model;
-    size_t count, first; /* layers; the first one with parameters */
+    size_t count, first; /* number of layers; index of the first with parameters */
     struct node *node;   /* (count) */
     float *memory;
-    float *delta[2]; /* (max_rows, widest output but the last) */
-    float *work;     /* (max_rows, most work) */
-    float *zeros;    /* (widest split output): bias of outputs that already include it */
-    float *x;        /* (max_rows, dense inputs) with encodings; unused if these are fractions */
-    bool folded;     /* encodings are fractions, which no matrix holds */
+    float *delta[2]; /* (max_rows, widest output except the last layer's) */
+    float *work;     /* (max_rows, most work of a layer) */
+    float *zeros;    /* (widest split output) zero bias, for outputs to which the caller has added
+                      * the bias */
+    float *x;        /* (max_rows, dense inputs) numbers and their encodings; unused if `folded` */
+    bool folded;     /* ple before a dense f32 layer, not split: encodings stay fractions */
     struct dt__fractions fractions;
     struct pass pass; /* the current pass */
     struct place place;
-    struct dt_batch batch;           /* of the pass; with a sparse part, its inputs are indices into
-                                      * the weights */
-    struct dt__entries entries;      /* of the batch of a gradient */
-    bool apart;                      /* a row of a forward pass must not depend on the other rows */
-    const struct dt_touched *inputs; /* inputs that have weights; NULL: all */
-    uint32_t *index;                 /* the batch's inputs as indices into this list */
+    struct dt_batch batch;           /* batch of the pass; inputs of its sparse part are indices
+                                      * into the weights */
+    struct dt__entries entries;      /* entries of the batch whose gradient is computed */
+    bool apart;                      /* a row's outputs must not depend on the other rows */
+    const struct dt_touched *inputs; /* the inputs that the weights have rows for; NULL: all */
+    uint32_t *index;                 /* the batch's sparse inputs, renumbered */
     size_t index_capacity;
-    struct dt_factored *factored; /* (matrices) whose gradients may be factors */
-    struct node **factored_node;  /* (matrices) their nodes */
+    struct dt_factored *factored; /* (matrices) the matrices whose gradients may be factors */
+    struct node **factored_node;  /* (matrices) the node of each */
     int matrices;
 };
 
 enum { LINE = 16 }; /* floats in a cache line */
 
-/* Reserves rows * width floats in the slab, whose size so far is *total: *out is their place once
- * the memory exists. */
+/* Reserves rows * width floats at the end of the slab, and adds them to its size, *total. Sets *out
+ * to their address; NULL while `memory` is NULL. */
 static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *total, float **out)
 {
     size_t floats;
@@ -80,15 +81,15 @@ static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *
     return DT_OK;
 }
 
-/* Returns true for a split output layer. In training its outputs exist only in parts; inference
- * writes to the caller's memory. */
+/* Returns true for a split output layer. In training no rank has all of its outputs, so they need
+ * no buffer; in inference they go to the caller's memory. */
 static bool splits_output(const struct dt__layer *layer)
 {
     return layer->split && layer->last;
 }
 
-/* Places the buffers of encoded numbers. A dense first layer multiplies fractions by their bins,
- * unless its products are in bf16 or split. */
+/* Places the buffers for encoded numbers. If `folded`, the first layer multiplies fractions, and
+ * the encodings are never stored. */
 static dt_status network_place_encoded(struct dt_network *network, size_t rows, size_t *total)
 {
     const struct dt_model_desc *desc = &network->model->desc;
@@ -110,7 +111,8 @@ static dt_status network_place_encoded(struct dt_network *network, size_t rows, 
     return DT_OK;
 }
 
-/* Places all buffers. Called twice: first for the size of the slab, then with the memory. */
+/* Places all buffers. Called twice: with no memory, to compute the slab's size, and with the
+ * memory. */
 static dt_status network_place(struct dt_network *network, size_t rows, size_t *total)
 {
     size_t widest = 0, work = 0, zeros = 0;
@@ -151,7 +153,7 @@ int dt__model_factored(const struct dt_model *model, int precision, int max_rows
     return count;
 }
 
-/* Finds the nodes that the matrices belong to: both are in the order of the flat vector. */
+/* Finds the node of each factored matrix; both lists are in the order of the flat vector. */
 static dt_status network_find_factored(struct dt_network *network, int max_rows, int precision)
 {
     const int count = dt__model_factored(network->model, precision, max_rows, NULL);
@@ -237,8 +239,8 @@ void dt__network_keep_apart(struct dt_network *network)
     network->apart = true;
 }
 
-/* Writes the batch to *out with the encodings of its numbers after its dense inputs; sparse inputs
- * move up by the number of encodings. */
+/* Sets *out to the batch with the encodings of its numbers after its dense inputs; the numbers of
+ * its sparse inputs grow by the number of added inputs. */
 static dt_status network_encode(struct dt_network *network, const struct dt_batch *batch,
                                 struct dt_batch *out)
 {
@@ -279,8 +281,9 @@ dt_status dt__network_list_inputs(struct dt_network *network, const struct dt_ba
     return DT_OK;
 }
 
-/* Sorts the batch's entries; *out: the batch with its inputs as indices into the weights that the
- * caller has. The entries, from which the gradient is computed, keep the original inputs. */
+/* Sorts the batch's entries. Sets *out to the batch with its sparse inputs as indices into the
+ * caller's weights. The sorted entries, from which the gradient is computed, keep the original
+ * inputs. */
 static dt_status network_sort(struct dt_network *network, const struct dt_batch *batch,
                               struct dt_batch *out)
 {
@@ -355,18 +358,20 @@ static void pass_after_backward(const struct pass *pass, int bucket)
     if (bucket >= 0 && hooks && hooks->after_backward) hooks->after_backward(hooks->arg, bucket);
 }
 
-/* Returns the bucket of the state tensors, the last; -1: there are none. */
+/* Returns the bucket of the state tensors, which is the last one; -1: there are no state
+ * tensors. */
 static int state_bucket(const struct dt_network *network)
 {
     const struct dt_model *model = network->model;
     return model->shared > model->trained ? model->buckets - 1 : -1;
 }
 
-/* Begins a pass, forward. */
+/* Starts a pass at the first layer. */
 static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
 {
     const struct dt__layer_kind *first = network->node[0].layer->kind;
-    network->pass = *pass; /* copied until the pass ends; the memory it points to is the caller's */
+    network->pass = *pass; /* the struct is copied; what it points to must stay until the pass
+                            * ends */
     network->place = (struct place){.x = pass->batch->x};
     if (pass->batch->offsets && !first->sparse)
         return dt_fail(DT_EMISMATCH,
@@ -376,8 +381,8 @@ static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
     return DT_OK;
 }
 
-/* Returns true to stop when the pass first reaches a split layer; the second time it continues and
- * calls the hooks of the layer's bucket, although the slot has no gradient of it. */
+/* Returns true when the pass first reaches a split layer, and false when it continues there. It then
+ * calls the hooks of the layer's bucket, although the slot has no gradient of the layer. */
 static bool pass_stops(struct dt_network *network, const struct node *node)
 {
     struct place *place = &network->place;
@@ -385,7 +390,8 @@ static bool pass_stops(struct dt_network *network, const struct node *node)
     return place->stopped = !place->stopped;
 }
 
-/* Runs forward; the last layer's output goes to out. *out_stops: it stopped at a split layer. */
+/* Runs the layers forward from the current position; the last layer's output goes to `out`. Sets
+ * *out_stops if the pass stopped at a split layer. */
 static dt_status network_forward(struct dt_network *network, float *out, bool *out_stops)
 {
     const struct pass *pass = &network->pass;
@@ -402,7 +408,8 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
         pass_before_forward(pass, node->layer->index);
         if (!pass->stops || !node->layer->split)
             DT_TRY(node->layer->kind->forward(&call));
-        else if (!splits_output(node->layer)) /* else the caller computes the loss from its parts */
+        else if (!splits_output(node->layer)) /* of a split output layer the caller computes the
+                                               * loss */
             dt__epilogue_forward(&call, network->zeros);
         place->split += pass->stops && node->layer->split;
         place->x = y;
@@ -410,7 +417,7 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
     return DT_OK;
 }
 
-/* Begins the backward pass; dy: gradient by the last layer's output. */
+/* Starts the backward pass; dy: gradient by the last layer's output. */
 static void pass_turn(struct dt_network *network, float *dy)
 {
     network->place.backward = true;
@@ -419,7 +426,8 @@ static void pass_turn(struct dt_network *network, float *dy)
     pass_after_backward(&network->pass, state_bucket(network));
 }
 
-/* Runs backward. *out_stops: it stopped at a split layer. */
+/* Runs the layers backward from the current position. Sets *out_stops if the pass stopped at a
+ * split layer. */
 static dt_status network_backward(struct dt_network *network, bool *out_stops)
 {
     const struct pass *pass = &network->pass;
@@ -457,9 +465,9 @@ static dt_status network_backward(struct dt_network *network, bool *out_stops)
     return DT_OK;
 }
 
-/* Computes the gradient of no rows: calls the hooks as usual, so that no thread waits for a bucket
- * forever. */
-static void network_gradient_of_none(const struct dt_network *network, const struct pass *pass)
+/* Computes the gradient of a batch without rows. Calls the hooks as usual, so that no thread waits
+ * forever for a bucket. */
+static void gradient_zero(const struct dt_network *network, const struct pass *pass)
 {
     const struct dt_model *model = network->model;
     const struct dt_slot *slot = &pass->slot;
@@ -474,19 +482,20 @@ static void network_gradient_of_none(const struct dt_network *network, const str
             memset(slot->grad + tensor->offset, 0, tensor->count * sizeof *slot->grad);
     }
     for (int i = 0; slot->factors && !pass->accumulate && i < network->matrices; i++)
-        /* of no rows */
+        /* the factors begin with their number of rows: 0 */
         memset((unsigned char *)slot->factors + network->factored[i].place, 0, sizeof(int));
     for (int i = model->buckets - 1; i >= 0; i--)
         pass_after_backward(pass, i);
 }
 
-/* Prepares the gradient; for a batch without rows also computes it, and sets *out_done. */
+/* Prepares a gradient. For a batch without rows it also computes the gradient and sets
+ * *out_done. */
 static dt_status gradient_begin(struct dt_network *network, const struct pass *pass, bool *out_done)
 {
     const struct dt_batch *batch = pass->batch;
     *out_done = !batch->rows;
     if (!batch->rows) {
-        network_gradient_of_none(network, pass);
+        gradient_zero(network, pass);
         return DT_OK;
     }
     if (network->mean) return dt_fail(DT_EBUG, "a gradient of the mean of several networks");
@@ -503,7 +512,7 @@ static dt_status gradient_begin(struct dt_network *network, const struct pass *p
     return pass_begin(network, &here);
 }
 
-/* Continues to the next stop, or the end. */
+/* Runs the pass to the next stop, or to its end. */
 static dt_status gradient_continue(struct dt_network *network, double *out_loss, bool *out_stops)
 {
     const struct dt_model *model = network->model;

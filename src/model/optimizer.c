@@ -1,8 +1,8 @@
 /* Optimizers: each is a row of the table below. A rule computes the new value of one parameter from
- * its gradient. No sum goes across elements, so any split of the vector gives the same bits. An
- * optimizer over whole tensors (LAMB) has two rules: the first turns gradients into directions, and
- * the second moves weights along these, at a rate computed from the norms of the tensor's weights
- * and directions. Numbers are PyTorch's. Schedules define the rate of each step. */
+ * its gradient. No sum runs over elements, so any split of the vector gives the same bits. An
+ * optimizer over whole tensors (LAMB) has two rules: the first turns gradients into directions; the
+ * second moves weights along the directions, at a rate that depends on the norms of the tensor's
+ * weights and directions. Numbers are PyTorch's. Schedules define the rate of each step. */
 #include "base/clones.h"
 #include "base/elementary.h"
 #include "model/model.h"
@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Defines a rule: it returns the new value of parameter i, which is w, whose gradient sum is g, and
- * updates its states a[i] and b[i]. */
+/* Defines a rule, which returns the new value of parameter i from its value w and its gradient sum
+ * g, and updates the parameter's states a[i] and b[i]. */
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
     static inline float name(const struct dt_factors *f, float g, float w, UNUSED float *a,        \
@@ -65,7 +65,7 @@ RULE(rmsprop_momentum)
     return w - f->rate * b[i];
 }
 
-/* Computes Adam's step with a gradient, at a rate. Source: Kingma and Ba 2015, algorithm 1. */
+/* Returns Adam's step for a gradient and a rate. Source: Kingma and Ba 2015, algorithm 1. */
 static inline float adam_step(const struct dt_factors *f, float rate, float gradient, float *a,
                               float *b)
 {
@@ -85,11 +85,11 @@ RULE(adamw)
     return f->decay * w - adam_step(f, f->rate, g * f->scale, &a[i], &b[i]);
 }
 
-/* FTRL-Proximal, in the paper's names: alpha is the rate, beta epsilon, a[i] is z, b[i] is n. A
- * weight that no gradient has reached stays unchanged, as in the paper; if its initial value is not
- * 0, z is initialised so that, without L1, it yields that value. L1 then draws the weight to 0 from
- * its first gradient on.
- * Source: McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1. */
+/* FTRL-Proximal. In the paper's names, alpha is the rate, beta is epsilon, z is a[i] and n is b[i].
+ * A weight without a nonzero gradient so far stays unchanged, as in the paper. If its initial value
+ * is not 0, z is initialised so that, without L1, it yields that value; so L1 draws the weight to 0
+ * from its first gradient on. Source: McMahan et al. 2013, "Ad click prediction: a view from the
+ * trenches", algorithm 1. */
 RULE(ftrl)
 {
     const float gradient = g * f->scale, before = b[i], n = before + gradient * gradient;
@@ -103,7 +103,7 @@ RULE(ftrl)
     return gradient == 0.0f ? w : fabsf(z) <= f->l1 ? 0.0f : fresh;
 }
 
-/* Adam's step, including the decay. Source: You et al. 2020, algorithm 2. */
+/* Returns Adam's direction plus weight decay. Source: You et al. 2020, algorithm 2. */
 RULE(lamb_direction)
 {
     return adam_step(f, f->unbias1, g * f->scale, &a[i], &b[i]) + f->decay * w;
@@ -114,20 +114,20 @@ RULE(lamb)
     return w - f->rate * g;
 }
 
-/* Loops of a rule over n parameters, in place and from w to out: one pass over memory,
- * vectorised. */
+/* Loops of a rule over n parameters, vectorised, in one pass over memory: in_place updates w, and
+ * across writes to out. */
 struct loops {
     void (*in_place)(const struct dt_factors *f, size_t n, const float *restrict g,
                      float *restrict w, float *restrict a, float *restrict b);
     void (*across)(const struct dt_factors *f, size_t n, const float *restrict g,
                    const float *restrict w, float *restrict out, float *restrict a,
                    float *restrict b);
-    /* for a rule over whole tensors: the loops from gradients to directions; else NULL */
+    /* rules over whole tensors: the loops that compute directions; else NULL */
     const struct loops *direction;
 };
 
-#define LOOPS(rule) LOOPS_ALONG(rule, NULL)
-#define LOOPS_ALONG(rule, direction)                                                               \
+#define LOOPS(rule) LOOPS_DIRECTED(rule, NULL)
+#define LOOPS_DIRECTED(rule, direction)                                                            \
     DT__CLONES static void rule##_in_place(const struct dt_factors *f, size_t n,                   \
                                            const float *restrict g, float *restrict w,             \
                                            float *restrict a, float *restrict b)                   \
@@ -153,7 +153,7 @@ LOOPS(adam)
 LOOPS(adamw)
 LOOPS(ftrl)
 LOOPS(lamb_direction)
-LOOPS_ALONG(lamb, &lamb_direction_loops)
+LOOPS_DIRECTED(lamb, &lamb_direction_loops)
 
 /* ---- factors -------------------------------------------------------------------------------- */
 
@@ -192,32 +192,37 @@ static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* A rule without momentum, or with it. */
+/* A rule, for momentum 0 or for momentum above 0. */
 struct variant {
     const struct loops *loops;
     const char *state[DT_MAX_STATE]; /* names, NULL after the last */
-    /* a gradient of 0 changes neither weight nor state */
-    enum sparse { SPARSE_NOT, SPARSE_WITHOUT_DECAY, SPARSE } sparse;
+    /* when a gradient of 0 changes neither the weight nor its states: never, if there is no weight
+     * decay, or always */
+    enum sparse { SPARSE_NEVER, SPARSE_WITHOUT_DECAY, SPARSE } sparse;
 };
 
 static const struct row {
     double epsilon; /* default of train.epsilon */
-    /* Sets factors other than scale, decay, rate, epsilon and keep1 = momentum. NULL: none. */
+    /* Sets the rule's factors, besides those of all rules (scale, decay, rate, epsilon, l1, and
+     * keep1 = momentum), and may replace these. NULL: there are no others. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
-    struct variant plain, momentum; /* momentum.loops NULL: momentum has no effect */
+    struct variant plain, momentum; /* momentum.loops NULL: momentum is ignored */
     bool own_rates;
 } ROWS[] = {
     [DT_OPT_SGD] = {1e-8, .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
-                    .momentum = {&heavy_ball_loops, {"momentum"}, SPARSE_NOT}},
+                    .momentum = {&heavy_ball_loops, {"momentum"}, SPARSE_NEVER}},
     [DT_OPT_NESTEROV] = {1e-8, .plain = {&sgd_loops, {0}, SPARSE_WITHOUT_DECAY},
-                         .momentum = {&nesterov_loops, {"momentum"}, SPARSE_NOT}},
+                         .momentum = {&nesterov_loops, {"momentum"}, SPARSE_NEVER}},
     [DT_OPT_ADAGRAD] = {1e-10, .plain = {&adagrad_loops, {"square"}, SPARSE_WITHOUT_DECAY}},
-    [DT_OPT_RMSPROP] = {1e-8, rmsprop_factors, .plain = {&rmsprop_loops, {"square"}, SPARSE_NOT},
-                        .momentum = {&rmsprop_momentum_loops, {"square", "momentum"}, SPARSE_NOT}},
-    [DT_OPT_ADAM] = {1e-8, adam_factors, .plain = {&adam_loops, {"mean", "square"}, SPARSE_NOT}},
-    [DT_OPT_ADAMW] = {1e-8, adamw_factors, .plain = {&adamw_loops, {"mean", "square"}, SPARSE_NOT}},
+    [DT_OPT_RMSPROP] = {1e-8, rmsprop_factors, .plain = {&rmsprop_loops, {"square"}, SPARSE_NEVER},
+                        .momentum = {&rmsprop_momentum_loops,
+                                     {"square", "momentum"},
+                                     SPARSE_NEVER}},
+    [DT_OPT_ADAM] = {1e-8, adam_factors, .plain = {&adam_loops, {"mean", "square"}, SPARSE_NEVER}},
+    [DT_OPT_ADAMW] = {1e-8, adamw_factors,
+                      .plain = {&adamw_loops, {"mean", "square"}, SPARSE_NEVER}},
     [DT_OPT_FTRL] = {1, .plain = {&ftrl_loops, {"z", "square"}, SPARSE}, .own_rates = true},
-    [DT_OPT_LAMB] = {1e-6, lamb_factors, .plain = {&lamb_loops, {"mean", "square"}, SPARSE_NOT}},
+    [DT_OPT_LAMB] = {1e-6, lamb_factors, .plain = {&lamb_loops, {"mean", "square"}, SPARSE_NEVER}},
 };
 
 static const struct variant *variant_of(const struct dt_optimizer *optimizer)
@@ -228,7 +233,7 @@ static const struct variant *variant_of(const struct dt_optimizer *optimizer)
 
 void dt__optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide)
 {
-    /* 0: the same optimizer */
+    /* train.wide_optimizer: 0: the same optimizer; else 1 + its kind */
     const int usual = config->train.optimizer, chosen = config->train.wide_optimizer;
     const int kind = wide && chosen ? chosen - 1 : usual;
     const double epsilon = kind == usual ? config->train.epsilon : -1;
@@ -249,8 +254,8 @@ void dt__optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *
     optimizer->states = optimizer->nstate;
 }
 
-/* Returns the vector for a state of this name: one that has this name, else one without a name,
- * else any that is not taken. */
+/* Returns a vector that is not taken, for a state called `wanted`: one with this name, else one
+ * without a name, else any. */
 static int vector_find(const char *const name[DT_MAX_STATE], const bool taken[DT_MAX_STATE],
                        const char *wanted)
 {
@@ -267,8 +272,8 @@ static int vector_find(const char *const name[DT_MAX_STATE], const bool taken[DT
 void dt__optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide)
 {
     static const char *const numbers[DT_MAX_STATE] = {"state0", "state1"};
-    const char *name[DT_MAX_STATE] = {NULL}; /* of the vectors */
-    bool taken[DT_MAX_STATE] = {false};      /* by a state of wide */
+    const char *name[DT_MAX_STATE] = {NULL}; /* names of the vectors */
+    bool taken[DT_MAX_STATE] = {false};      /* vectors that a state of wide already has */
     for (int i = 0; i < optimizer->states; i++)
         name[i] = optimizer->state_name[i];
     for (int s = 0; s < wide->states; s++) {
@@ -329,7 +334,7 @@ void dt__optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_f
         loops->across(factors, n, grad, params, out, a, b);
 }
 
-/* Prefetches the first cache lines of a row, which may be anywhere in memory. */
+/* Prefetches the first cache lines of a row; the rows of an update are scattered in memory. */
 static inline void row_prefetch(const float *values, size_t width)
 {
     enum { LINE = 16, MOST = 64 };
@@ -364,8 +369,8 @@ bool dt__optimizer_is_sparse(const struct dt_optimizer *optimizer)
 
 /* ---- schedules ------------------------------------------------------------------------------ */
 
-/* The rate as a function of t, the steps after the warm-up over decay_steps: linear and cosine end
- * at t = 1, the others decay for each unit of t. */
+/* The rates as functions of t, the number of steps after the warm-up divided by decay_steps. Linear
+ * and cosine reach min_lr at t = 1; exponential multiplies by decay_rate per unit of t. */
 
 static double rate_constant(const struct dt_schedule *schedule, double t)
 {

@@ -1,6 +1,7 @@
-/* Tasks and losses. A task is the kind of targets: a row defines how outputs become predictions,
- * and the sums and metrics of an evaluation. A loss is the quantity that training minimises: a row
- * defines its value, its gradient by the outputs, and the metric that goes with it. */
+/* Tasks and losses, one row of a table each. A task is the kind of targets: its row defines how
+ * outputs become predictions, and the sums and metrics of an evaluation. A loss is the quantity
+ * that training minimises: its row defines the value, the gradient by the outputs, and the default
+ * metric. */
 #include "base/clones.h"
 #include "base/elementary.h"
 #include "model/task.h"
@@ -12,7 +13,7 @@
 
 #include "model/vmath.h"
 
-/* Returns the weight of a row in losses, gradients and metrics. */
+/* Returns a row's weight in losses, gradients and metrics. */
 static inline float weight_of(const struct dt_batch *batch, int row)
 {
     return batch->weight ? batch->weight[row] : 1.0f;
@@ -20,25 +21,25 @@ static inline float weight_of(const struct dt_batch *batch, int row)
 
 /* ---- constants with the least loss ----------------------------------------------------------- */
 
-/* Returns the slope of the batch's loss by output i, if that output is z for all rows; it increases
- * with z. */
+/* Returns the derivative of the batch's loss by output i, where that output is z for all rows. It
+ * increases with z. */
 typedef double slope_fn(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
                         float z);
 
-/* Largest useful outputs: those beyond are as good as infinite: e^-64, and the f32 nearest to a
- * sigmoid. */
-static const float FARTHEST[] = {[DT_LINK_IDENTITY] = 1e38f,
-                                 [DT_LINK_EXP] = 64.0f,
-                                 [DT_LINK_SIGMOID] = 16.0f,
-                                 [DT_LINK_RISING] = 1e38f};
+/* Bound on outputs for each link: beyond it, an output is as good as infinite. The bounds stem from
+ * e^-64, and from where f32 rounds a sigmoid to 1. */
+static const float OUTPUT_BOUND[] = {[DT_LINK_IDENTITY] = 1e38f,
+                                     [DT_LINK_EXP] = 64.0f,
+                                     [DT_LINK_SIGMOID] = 16.0f,
+                                     [DT_LINK_RISING] = 1e38f};
 
-/* Finds the z at which the slope changes its sign, by bisection down to neighbouring floats. If the
- * slope has only one sign, as for counts that are all 0, half a row of the other kind is assumed: z
- * is log(2 rows) from 0. */
+/* Finds the z at which the slope changes its sign, by bisection to adjacent floats. If the slope
+ * has the same sign everywhere, as for counts that are all 0, half a row of the opposite kind is
+ * assumed: z is log(2 rows) or -log(2 rows). */
 static float slope_root(slope_fn *slope, const struct dt_outputs *outputs,
                         const struct dt_batch *batch, int i)
 {
-    const float most = FARTHEST[outputs->link],
+    const float most = OUTPUT_BOUND[outputs->link],
                 beyond = dt__elementary->logf(2.0f * (float)batch->rows);
     float low = -1.0f, high = 1.0f;
     for (; slope(outputs, batch, i, high) < 0.0; high *= 2.0f)
@@ -50,25 +51,25 @@ static float slope_root(slope_fn *slope, const struct dt_outputs *outputs,
     return high;
 }
 
-/* Adds the rows' weights to their classes; a class without any counts as half a row. Returns the
- * sum. */
-static double class_weights(const struct dt_batch *batch, int classes, float *of)
+/* Sums the rows' weights by class; a class without rows counts as half a row. Returns the total. */
+static double class_weights(const struct dt_batch *batch, int classes, float *weight)
 {
     double sum = 0.0;
     for (int c = 0; c < classes; c++)
-        of[c] = 0.0f;
+        weight[c] = 0.0f;
     for (int r = 0; r < batch->rows; r++) /* exact: rows of weight 1 are fewer than 2^24 */
-        of[batch->label[r]] += weight_of(batch, r);
+        weight[batch->label[r]] += weight_of(batch, r);
     for (int c = 0; c < classes; c++) {
-        of[c] = of[c] > 0.0f ? of[c] : 0.5f;
-        sum += (double)of[c];
+        weight[c] = weight[c] > 0.0f ? weight[c] : 0.5f;
+        sum += (double)weight[c];
     }
     return sum;
 }
 
 /* ---- many classes: softmax and cross-entropy ------------------------------------------------ */
 
-/* Lanes for sums over a row, so that the compiler can use vectors; lane = column % LANES. */
+/* Partial sums of a row, so that the compiler can use vectors: column i belongs to partial sum i %
+ * LANES. */
 enum { LANES = 16 };
 
 static float row_max(int n, const float *row)
@@ -111,12 +112,13 @@ static void softmax_exp(size_t count, float *z)
         z[i] = dt__expf(z[i]);
 }
 
-/* Values per group of rows: a group stays in the first-level cache through the passes over it. */
-enum { GROUP = 4096 };
+/* Values per block of rows: a block stays in the first-level cache through the passes over it. */
+enum { BLOCK = 4096 };
 
-/* Computes the losses -log softmax(z)[label] = log(sum e^(z - max)) - (z[label] - max), and the
- * gradient softmax(z) - onehot(label). */
-static double softmax_group(const struct dt_batch *batch, int first, int rows, int n,
+/* Overwrites z with the gradient softmax(z) - onehot(label), and returns the sum of the losses -log
+ * softmax(z)[label] = log(sum e^(z - max)) - (z[label] - max), for `rows` rows from row `first`
+ * on. */
+static double softmax_block(const struct dt_batch *batch, int first, int rows, int n,
                             float *restrict z)
 {
     const int32_t *restrict label = batch->label + first;
@@ -143,11 +145,11 @@ static double softmax_sum(const struct dt_outputs *outputs, const struct dt_batc
 {
     const int n = outputs->count;
     const int rows = batch->rows;
-    const int group = n < GROUP ? GROUP / n : 1;
+    const int block = n < BLOCK ? BLOCK / n : 1;
     double sum = 0.0;
-    for (int r = 0; gradient && r < rows; r += group) {
-        int part = rows - r < group ? rows - r : group;
-        sum += softmax_group(batch, r, part, n, gradient + (size_t)r * (size_t)n);
+    for (int r = 0; gradient && r < rows; r += block) {
+        int count = rows - r < block ? rows - r : block;
+        sum += softmax_block(batch, r, count, n, gradient + (size_t)r * (size_t)n);
     }
     for (int r = 0; !gradient && r < rows; r++, z += n) {
         const float most = row_max(n, z);
@@ -252,8 +254,8 @@ static int softmax_choose(const struct dt_outputs *outputs, const float *logits)
  * events that they predicted. */
 enum { BRIER, BINS_FROM, BINS = 15, PROBABILITY_SUMS = BINS_FROM + BINS };
 
-/* Adds a probability to its bin: (0, 1/15], (1/15, 2/15], ...; 0 is in the first.
- * Source: Guo et al., "On calibration of modern neural networks", ICML 2017, section 2. */
+/* Adds a probability to its bin, (0, 1/15], (1/15, 2/15], ...; 0 goes to the first. Source: Guo et
+ * al., "On calibration of modern neural networks", ICML 2017, section 2. */
 static void calibration_add(double *sums, double probability, bool happened, double weight)
 {
     const double bin = ceil(probability * BINS) - 1;
@@ -270,8 +272,9 @@ static void probability_values(const struct dt__summed *of, const double *sums,
     out->ece = apart / of->weight;
 }
 
-/* Sums per class, the last one for all classes that training never saw: weight of the class's rows,
- * of the rows predicted as the class, and of the rows that are both. */
+/* Sums per class, and after the last class one more for all classes that training never saw: the
+ * weights of the rows of the class, of the rows predicted as the class, and of the rows that are
+ * both. */
 enum { OF_CLASS, AS_CLASS, BOTH, CLASS_SUMS };
 
 static void classes_sum(const struct dt__summed *of, int classes)
@@ -287,27 +290,27 @@ static void classes_sum(const struct dt__summed *of, int classes)
     }
 }
 
-/* Returns 2 both / (is + predicted). Without rows and predictions it is 0, as in scikit-learn. */
+/* Returns F1 = 2 both / (is + predicted), or 0 without such rows, as in scikit-learn. */
 static double f1_of(double is, double predicted, double both)
 {
     return is + predicted > 0 ? 2 * both / (is + predicted) : 0;
 }
 
-/* Computes the mean recall over the classes that have rows, and the mean f1 over those that have
- * rows or are predicted. */
+/* Computes balanced_accuracy, the mean recall over the classes that have rows, and f1, the mean
+ * over the classes that have rows or are predicted. */
 static void class_values(const struct dt__summed *of, int classes, struct dt_metric_values *out)
 {
-    double recall = 0, there = 0, f1 = 0, seen = 0;
+    double recall = 0, with_rows = 0, f1 = 0, used = 0;
     classes_sum(of, classes);
     for (int c = 0; c <= classes; c++) {
         const double *sums = of->of_class + c * CLASS_SUMS;
-        if (sums[OF_CLASS] > 0) recall += sums[BOTH] / sums[OF_CLASS], there++;
+        if (sums[OF_CLASS] > 0) recall += sums[BOTH] / sums[OF_CLASS], with_rows++;
         if (!(sums[OF_CLASS] + sums[AS_CLASS] > 0)) continue;
         f1 += f1_of(sums[OF_CLASS], sums[AS_CLASS], sums[BOTH]);
-        seen++;
+        used++;
     }
-    out->balanced_accuracy = recall / there;
-    out->f1 = f1 / seen;
+    out->balanced_accuracy = recall / with_rows;
+    out->f1 = f1 / used;
 }
 
 static void row_score(double *scores, const struct dt_batch *batch, int row, double score)
@@ -317,9 +320,9 @@ static void row_score(double *scores, const struct dt_batch *batch, int row, dou
     scores[2 * DT_EVAL_CHUNK + row] = (double)weight_of(batch, row);
 }
 
-/* Adds a row to the sums of probabilities. The Brier score is the sum of (p - y)^2 over the
- * classes, where y is 1 for the row's class and 0 for others. The bins use the chosen class's
- * probability. */
+/* Adds a row to the sums of probabilities. The Brier score is the sum over the classes of (p -
+ * y)^2, where y is 1 for the row's class and 0 for others. The bins use the probability of the
+ * chosen class. */
 static void softmax_add_probabilities(int n, const float *logits, const struct dt__scored *row,
                                       double *sums)
 {
@@ -336,9 +339,9 @@ static void softmax_add_probabilities(int n, const float *logits, const struct d
     calibration_add(sums, 1 / total, label == chosen, weight);
 }
 
-/* Adds to sums: right, right among the first five, sums of probabilities. The rank of a label is
- * the number of classes before it when they are sorted by falling logit, ties by class number; NaN
- * counts as before. */
+/* Adds to sums: weight of rows predicted right; weight of rows whose class is among the DT__TOP
+ * most likely; sums of probabilities. A class's rank is the number of classes before it in the
+ * order of falling logits, ties in the order of classes. A NaN comes before all. */
 static void softmax_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -369,8 +372,8 @@ static void softmax_values(const struct dt__summed *of, struct dt_metric_values 
 
 /* ---- two classes: one logit ----------------------------------------------------------------- */
 
-/* Returns -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label 0, in a
- * form in which no exponential overflows. */
+/* Returns the loss -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label
+ * 0. No exponential overflows in this form. */
 static inline float two_loss_of(float z, int32_t label)
 {
     float size = fabsf(z);
@@ -395,10 +398,10 @@ static double two_sum(const struct dt_outputs *outputs, const struct dt_batch *b
 /* Computes the log-odds. */
 static void two_constant(const struct dt_outputs *outputs, const struct dt_batch *batch, float *z)
 {
-    float of[2];
+    float weight[2];
     (void)outputs;
-    class_weights(batch, 2, of);
-    z[0] = (float)dt__elementary->log((double)of[1] / (double)of[0]);
+    class_weights(batch, 2, weight);
+    z[0] = (float)dt__elementary->log((double)weight[1] / (double)weight[0]);
 }
 
 static void two_predict(int rows, const struct dt_outputs *outputs, const float *logits, float *out)
@@ -416,9 +419,9 @@ static int two_choose(const struct dt_outputs *outputs, const float *logits)
     return logits[0] > outputs->cut;
 }
 
-/* Adds to sums: right, sums of probabilities; then scores, labels and weights (DT_EVAL_CHUNK each).
- * The Brier score counts class 1 only, which is half the sum over both classes. The bins use the
- * probability of class 1. */
+/* Adds to sums: weight of rows predicted right, sums of probabilities; then writes scores, labels
+ * and weights (DT_EVAL_CHUNK each). The Brier score is that of class 1, half the sum over both
+ * classes. The bins use the probability of class 1. */
 static void two_measure(const struct dt_outputs *outputs, const float *logits,
                         const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -440,13 +443,14 @@ static int by_score(const void *a, const void *b)
     return (left->score > right->score) - (left->score < right->score);
 }
 
-/* Computes auc and average_precision. auc: pairs (positive, negative) in the order of their scores
- * over all pairs; a tie counts one half. Source: Hanley and McNeil 1982 (the Mann-Whitney
- * statistic).
- * average_precision: the mean over the positives of the precision among rows of at least the same
- * score. The loop runs from the lowest score up, so the rows above are the remaining ones.
- * A row of a class that training never saw is negative. positive: the weight of the rows of the
- * positive class, whose scores are high. */
+/* Computes auc and average_precision; a row whose class training never saw counts as negative.
+ * positive: the total weight of the rows of the positive class, which should have high scores.
+ * - auc: the fraction of the pairs (positive row, negative row) in which the positive has the
+ *   higher score; a tie counts one half. Source: Hanley and McNeil 1982 (the Mann-Whitney
+ *   statistic).
+ * - average_precision: the mean, over the positive rows, of the precision among the rows with at
+ *   least the same score. The loop runs from the lowest score up, so these are the rows that
+ *   remain. */
 static void order_values(const struct dt__summed *of, double positive, struct dt_metric_values *out)
 {
     const int yes = of->outputs->positive;
@@ -474,13 +478,14 @@ static void order_values(const struct dt__summed *of, double positive, struct dt
     out->average_precision = precision / positives;
 }
 
-static void scores_turn(const struct dt__summed *of)
+static void scores_negate(const struct dt__summed *of)
 {
     for (size_t i = 0; i < of->n; i++)
         of->scored[i].score = -of->scored[i].score;
 }
 
-/* Computes precision, recall and f1 of the positive class; class 1 is predicted above the cut. */
+/* Computes the metrics of two classes. precision, recall and f1 are those of the positive class;
+ * class 1 is predicted above the cut. */
 static void two_values(const struct dt__summed *of, struct dt_metric_values *out)
 {
     const double *sums = of->of_class + of->outputs->positive * CLASS_SUMS;
@@ -490,9 +495,9 @@ static void two_values(const struct dt__summed *of, struct dt_metric_values *out
     out->precision = sums[BOTH] / sums[AS_CLASS];
     out->recall = sums[BOTH] / sums[OF_CLASS];
     out->f1 = f1_of(sums[OF_CLASS], sums[AS_CLASS], sums[BOTH]);
-    if (!of->outputs->positive) scores_turn(of);
+    if (!of->outputs->positive) scores_negate(of);
     order_values(of, sums[OF_CLASS], out);
-    if (!of->outputs->positive) scores_turn(of);
+    if (!of->outputs->positive) scores_negate(of);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -502,7 +507,7 @@ static inline float softplus(float z)
     return (z > 0.0f ? z : 0.0f) + dt__log1pf(dt__expf(-fabsf(z)));
 }
 
-/* Returns the value of output i of a row, without the limits of the range. */
+/* Returns the value of output i of a row, before it is limited to the range of values. */
 static inline float output_unlimited(const struct dt_outputs *outputs, int i, const float *row)
 {
     int target = i;
@@ -529,9 +534,10 @@ static inline float output_value(const struct dt_outputs *outputs, int i, const 
                                                : value;
 }
 
-/* A loss of numbers is two functions of one output z, its target and the difference of the two, the
- * error: `cost` in the targets' units, and `slope`, its derivative by z, for standardised targets
- * if they have units. delta is where huber changes from squares to lines, in the same units. */
+/* A loss of numbers is two functions of one output z, its target, and the error z - target: `cost`,
+ * in the targets' units, and `slope`, its derivative by z, in standardised units if the targets
+ * have units. delta, in the same units as the error, is where huber changes from squares to
+ * lines. */
 #define UNUSED __attribute__((unused))
 #define COST(name)                                                                                 \
     static inline double name##_cost(UNUSED double error, UNUSED float z, UNUSED float target,     \
@@ -546,7 +552,7 @@ COST(mse)
 }
 SLOPE(mse)
 {
-    return error; /* half of the derivative: the factor of the rows has the 2 */
+    return error; /* half of the derivative: NUMBERS(mse, 2.0) multiplies by 2 */
 }
 
 COST(mae)
@@ -570,7 +576,7 @@ SLOPE(huber)
 }
 
 /* The negative log-likelihood of a count whose mean is e^z, without the term that depends only on
- * the target: as in torch.nn.PoissonNLLLoss. */
+ * the target, as in torch.nn.PoissonNLLLoss. */
 COST(poisson)
 {
     return (double)dt__expf(z) - (double)target * (double)z;
@@ -580,7 +586,7 @@ SLOPE(poisson)
     return dt__expf(z) - target;
 }
 
-/* -log p of yes or no, as the target says: as in torch.nn.BCEWithLogitsLoss. No exponential
+/* -log p of a yes (target 1) or no (0), as in torch.nn.BCEWithLogitsLoss. No exponential
  * overflows. */
 COST(binary)
 {
@@ -591,7 +597,8 @@ SLOPE(binary)
     return dt__sigmoidf(z) - target;
 }
 
-/* Losses are the mean over the elements of a row. */
+/* Defines the functions of a loss from cost and slope. A row's loss is the mean over its
+ * elements. */
 #define NUMBERS(name, factor)                                                                      \
     DT__CLONES                                                                                     \
     static double name##_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,  \
@@ -658,9 +665,9 @@ NUMBERS(huber, 1.0)
 NUMBERS(poisson, 1.0)
 NUMBERS(binary, 1.0)
 
-/* Returns the costs of a row's target for all its quantiles, and writes their slopes by the
- * outputs, times scale, unless slope is NULL; it may be z. Source: Koenker and Bassett 1978, eq.
- * 2.5. */
+/* Returns the sum of the costs of one target for all its quantiles. Unless slope is NULL, writes
+ * the derivatives by the outputs, times scale; slope may be z. Source: Koenker and Bassett 1978,
+ * eq. 2.5. */
 static double quantiles_cost(const struct dt_outputs *outputs, const float *z, float goal,
                              float scale, float *slope)
 {
@@ -700,7 +707,8 @@ static double quantile_sum(const struct dt_outputs *outputs, const struct dt_bat
     return sum / n;
 }
 
-/* Returns the slope of one quantile's cost by its value. */
+/* Returns the derivative of the batch's cost of quantile i by its value, if it has that value for
+ * all rows. */
 static double quantile_slopes(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
                               float value)
 {
@@ -715,8 +723,9 @@ static double quantile_slopes(const struct dt_outputs *outputs, const struct dt_
     return sum;
 }
 
-/* Computes quantiles of the targets. softplus of an output is the distance from the quantile
- * before, which is above 0: equal quantiles are set a hundredth apart. */
+/* Computes outputs whose values are the quantiles of the targets. An output after the first is the
+ * inverse softplus of the distance from the previous quantile, which must be above 0: quantiles
+ * closer than 0.01 are set that far apart. */
 static void quantile_constant(const struct dt_outputs *outputs, const struct dt_batch *batch,
                               float *z)
 {
@@ -758,8 +767,9 @@ static void numbers_predict(int rows, const struct dt_outputs *outputs, const fl
             out[i] = output_value(outputs, i, logits);
 }
 
-/* Adds to sums: absolute errors; for each target squared errors, targets, squared targets; absolute
- * errors divided by the targets' size, as in scikit-learn's mean_absolute_percentage_error. */
+/* Adds to sums: absolute errors; per target the squared errors, the targets, the squared targets;
+ * relative errors (absolute error / absolute target, as in scikit-learn's
+ * mean_absolute_percentage_error). */
 static void numbers_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -782,10 +792,10 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
     }
 }
 
-/* Computes the scores of one target from the sums above. r2 is scikit-learn's r2_score: for a
- * constant target 1 if it is predicted exactly, else 0; NaN if no row has a weight. The sums have a
- * rounding error of about 1e-16 of sum2, and more with many rows; targets that vary only in the
- * last one or two bits of an f32 also count as constant. */
+/* Computes the scores of one target from the sums of numbers_measure. r2 is scikit-learn's
+ * r2_score: for a constant target it is 1 if every prediction is exact, else 0; NaN if no row has a
+ * weight. The sums have a rounding error of about 1e-16 of sum2, more with many rows; so targets
+ * that vary only in the last one or two bits of an f32 count as constant, too. */
 static struct dt_target_score numbers_score(int nout, double weight, const double *sums, int i)
 {
     const double *error2 = sums + 1 + i, sum = error2[nout], sum2 = error2[2 * nout];
@@ -818,8 +828,7 @@ static void numbers_values(const struct dt__summed *of, struct dt_metric_values 
 
 /* ---- means of several networks --------------------------------------------------------------- */
 
-/* Returns the logit of p, which stays finite if a network is so sure that p is rounded to 0 or
- * 1. */
+/* Returns the logit of p. It is finite even if p was rounded to 0 or 1. */
 static float logit_of(float p)
 {
     static const double least = 1e-37, most = 1.0 - 6e-8;
@@ -845,7 +854,7 @@ static void log_from_mean(int rows, const struct dt_outputs *outputs, const floa
         out[i] = (float)log(mean[i] < 1e-37f ? 1e-37 : (double)mean[i]);
 }
 
-/* Computes values in units of outputs: the mean of values is that of outputs. */
+/* Computes values in units of outputs, whose mean corresponds to the mean of the values. */
 static void numbers_to_mean(int rows, const struct dt_outputs *outputs, const float *logits,
                             float *out)
 {
@@ -854,7 +863,7 @@ static void numbers_to_mean(int rows, const struct dt_outputs *outputs, const fl
     numbers_predict(rows, &plain, logits, out);
 }
 
-/* Returns x with softplus(x) = `apart`, which is above 0. */
+/* Returns the x whose softplus is `apart`; apart > 0. */
 static float softplus_inverse(float apart)
 {
     const double d = apart < 1e-37f ? 1e-37 : (double)apart;
@@ -893,12 +902,13 @@ static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *b
 
 static void own_constant(const struct dt_outputs *outputs, const struct dt_batch *batch, float *z)
 {
-    mse_constant(outputs, batch, z); /* the mean: the minimum is not known */
+    mse_constant(outputs, batch, z); /* the mean: the constant of least loss is not known */
 }
 
 /* ---- multilabel: several yes or no ----------------------------------------------------------- */
 
-/* Adds to sums: right, predicted, positive, both predicted and positive. */
+/* Adds to sums the weights of labels that are: predicted right; predicted; positive; predicted and
+ * positive. */
 static void labels_measure(const struct dt_outputs *outputs, const float *logits,
                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -931,7 +941,7 @@ static void labels_values(const struct dt__summed *of, struct dt_metric_values *
 #define BIT(metric) (1u << DT_METRIC_##metric)
 #define OF_CLASSES (BIT(F1) | BIT(BALANCED_ACCURACY) | BIT(BRIER) | BIT(ECE))
 enum { TWO, MANY, NUMBERED, LABELS };
-/* Tasks. The first matching row counts. */
+/* Tasks. The first row that matches is used. */
 static const struct dt__task TASKS[] = {
     [TWO] = {.task = DT_TASK_CLASSIFY,
              .one_logit = true,
@@ -1074,7 +1084,7 @@ dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch
 {
     const struct dt_tensor *bias = dt__model_output_bias(model);
     const size_t count = (size_t)model->outputs.count, width = bias ? bias->count : count;
-    struct dt_outputs outputs = model->outputs; /* of one position of a field */
+    struct dt_outputs outputs = model->outputs; /* for one position of a field */
     struct dt_batch places = *batch;
     const int each = (int)(count / width);
     float *weight = NULL;

@@ -596,7 +596,7 @@ static const struct {
     {{"model.layers=dense 3, wide", "model.wide=no"}, "model.wide=no and model.layers", true},
     {{"model.kind=linear", "model.wide=yes"}, "model.wide=yes: expected layers besides", true},
     {{"model.layers=wide, dense 3"}, "item 2: there is an item after 'wide'", true},
-    {{"model.layers=residual(dense 3, wide)"}, "an output layer inside of a residual", true},
+    {{"model.layers=residual(dense 3, wide)"}, "an output layer inside a residual", true},
     {{"model.layers=dense 3, output wide"}, "'output wide': expected wide, without", true},
     {{"model.layers=embedding 0"}, "'embedding 0': expected embedding WIDTH", true},
     {{"model.layers=dense 64, dropout 0.2 relu"}, "expected dropout", true},
