@@ -55,7 +55,7 @@ planted() {
     mkdir -p "$tmp/copy/build" "$tmp/copy/tests"
     cp -a "$root/Makefile" "$root/src" "$root/include" "$root/scripts" "$tmp/copy"
     cp -a "$root/build/sim" "$tmp/copy/build/sim"
-    sed -i "$2" "$tmp/copy/src/comm/owners.c" "$tmp/copy/src/comm/requests.c"
+    sed -i "$2" "$tmp/copy/src/comm/whole.c" "$tmp/copy/src/comm/requests.c"
     ! diff -rq "$root/src/comm" "$tmp/copy/src/comm" >"$tmp/diff" || fail "$1: no such line"
     make -C "$tmp/copy" -s sim BUILD=build >"$tmp/make" 2>&1 || fail_with "$tmp/make" "$1: make sim"
     # shellcheck disable=SC2086
@@ -64,6 +64,6 @@ planted() {
         fail "$1 is not found"
     grep -q "$3" "$tmp/$1" || { tail "$tmp/$1"; fail "$1 is found for another reason"; }
 }
-planted race 's/if (\*dt__chunk_left(x, chunk)) break;/if (*dt__chunk_left(x, chunk) > 1) break;/' \
+planted race 's/if (\*left_of(x, chunk)) break;/if (*left_of(x, chunk) > 1) break;/' \
     'ends otherwise'
 planted deadlock 's/--\*r->left\[i\];/*r->left[i] -= ended < 3;/' 'sim: deadlock'
