@@ -49,7 +49,7 @@ REGRESS = ("concrete", "house", "ames", "diamonds")
 TEXTS = ("movies", "glosses")
 PROGRAMS = ("dtrain", "XGBoost", "HistGradientBoosting", "linear", "perceptron", "constant",
             "XGBoost 30")
-# dtrain's commands, and what they are told besides label and task. Further programs, for --programs.
+# dtrain's commands, and what they get besides label and task. More programs, for --programs.
 OWN = {"dtrain": ("train", "data.eval_fraction=0.1"),
        "search": ("search",),
        "5 folds": ("search", "search.folds=5", "search.trials=1"),
