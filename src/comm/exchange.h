@@ -99,8 +99,8 @@ struct dt__control {
     struct dt__event_count listed;     /* workers that have listed the inputs of the next batch */
     struct dt__event_count pulled;     /* agents that have pulled rows between steps */
     _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
-    int agreed_ask[2];
-    _Atomic int bank_ask;
+    int agreed_asks[2];
+    _Atomic int bank_asks;
     struct dt__bucket_events bucket[];
 };
 

@@ -19,7 +19,7 @@ void dt__step_publish(struct dt_exchange *x, double norm2, const double *measure
 
 int dt__step_close(struct dt_exchange *x)
 {
-    const int asked = x->memory->control->agreed_ask[x->step->tick & 1];
+    const int asked = x->memory->control->agreed_asks[x->step->tick & 1];
     step_of(x)->steps += !(asked & DT_ASK_VOID);
     return asked;
 }
@@ -28,14 +28,14 @@ int dt__step_close(struct dt_exchange *x)
 
 void dt__asks_publish(struct dt_exchange *x, int asked)
 {
-    x->memory->control->agreed_ask[x->step->tick & 1] = asked;
+    x->memory->control->agreed_asks[x->step->tick & 1] = asked;
     dt__event_post(&x->memory->control->agreed, 1);
 }
 
 int dt__asks_of_node(struct dt_exchange *x)
 {
     return atomic_exchange(&x->memory->control->asks[x->step->tick & 1], 0) |
-           atomic_load(&x->memory->control->bank_ask);
+           atomic_load(&x->memory->control->bank_asks);
 }
 
 /* Advances the stages of the agreement at a first agent, once the node's workers have ended the
@@ -156,7 +156,7 @@ int dt__exchange_consult(struct dt_exchange *x, int ask)
 {
     _Atomic int *asks = &x->memory->control->asks[x->step->tick & 1];
     return (ask ? atomic_fetch_or(asks, ask) | ask : atomic_load(asks)) |
-           atomic_load(&x->memory->control->bank_ask);
+           atomic_load(&x->memory->control->bank_asks);
 }
 
 void dt__exchange_settle(struct dt_exchange *x)
@@ -184,13 +184,13 @@ static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, v
     dt__world_heartbeat(x->world, "serving", from);
     dt__watchdog_wait(x->world, "the workers");
     while (!dt__event_wait_for(&control->settled, all_settled, BANK_NAP_SECS)) {
-        atomic_store(&control->bank_ask, ask(arg));
+        atomic_store(&control->bank_asks, ask(arg));
         dt__heartbeat_exchange(x->world); /* hosts hear of each other through the bank */
     }
     dt__watchdog_progress(x->world);
-    atomic_store(&control->bank_ask, 0);
+    atomic_store(&control->bank_asks, 0);
     const uint32_t tick = step_of(x)->tick = atomic_load(&control->agreed.count);
-    int asked = tick == before ? DT_ASK_NONE : control->agreed_ask[tick & 1];
+    int asked = tick == before ? DT_ASK_NONE : control->agreed_asks[tick & 1];
     *out_step = from + (tick - before) - (asked & DT_ASK_VOID ? 1 : 0);
     return asked;
 }
@@ -203,7 +203,7 @@ int dt__exchange_serve_span(struct dt_exchange *x, uint64_t from, uint64_t until
     if (x->topo->agent < 0) return watch_workers(x, from, ask, arg, out_step);
     while (from < until && !asked) {
         dt__exchange_begin(x, from);
-        atomic_store(&x->memory->control->bank_ask, ask(arg));
+        atomic_store(&x->memory->control->bank_asks, ask(arg));
         asked = step_finish(x);
         from += !(asked & DT_ASK_VOID);
     }

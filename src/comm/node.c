@@ -22,7 +22,7 @@ static int node_agree(struct dt_exchange *x)
     const bool last = dt__event_post(&control->ended, 1) == x->step->all_done;
     if (last) dt__asks_publish(x, dt__asks_of_node(x));
     dt__exchange_wait(x, &control->agreed, x->step->tick, "the other workers' gradients");
-    return control->agreed_ask[x->step->tick & 1];
+    return control->agreed_asks[x->step->tick & 1];
 }
 
 /* Sums this agent's chunks, and the squares of its blocks; returns once the norm is known. */

@@ -67,7 +67,7 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
         const float *right = tree_sum(x, chunk, split, b, of, block + 1);
         dt__floats_add(of.end - of.begin, left, right, sum);
     }
-    if (chunk && dt__is_group(x->topo, a, b))
+    if (chunk && chunk->wire && dt__is_group(x->topo, a, b))
         sum_round(x, chunk, x->topo->group_of[a], of, sum, NULL);
     return sum;
 }

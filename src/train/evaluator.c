@@ -231,11 +231,6 @@ dt_status dt__link_collect(struct dt_bank *bank)
     return DT_OK;
 }
 
-static bool link_has_last(const struct dt_bank *bank)
-{
-    return bank->link.evaluated == 1 + bank->job->step;
-}
-
 static void link_order(struct dt_bank *bank, struct order order)
 {
     struct dt_world *world = bank->job->world;
@@ -251,7 +246,7 @@ dt_status dt__link_await_last(struct dt_job *job, double most_secs)
     if (job->world->evaluator < 0) return DT_OK;
     if (bank) link_order(bank, (struct order){.kind = FINISH, .step = job->step});
     if (bank) status = dt__link_collect(bank);
-    while (bank && !status && !link_has_last(bank) && dt__clock_secs() < end) {
+    while (bank && !status && bank->link.evaluated != 1 + job->step && dt__clock_secs() < end) {
         dt__world_idle(job->world, "the last evaluation");
         dt__sleep_secs(PAUSE_SECS);
         status = dt__link_collect(bank);
