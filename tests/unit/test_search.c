@@ -86,6 +86,46 @@ START_TEST(wrong_spaces_are_refused)
 }
 END_TEST
 
+/* The default space lies around the settings of a run, and is within what each key takes. */
+START_TEST(the_default_space_is_a_space)
+{
+    static const struct {
+        const char *key, *expected;
+    } cases[] = {{"train.lr=0.006", "train.lr=log 0.002..0.012"},
+                 {"train.lr=0", "train.lr=log"},
+                 {"train.weight_decay=1e9", "train.weight_decay=log"},
+                 {"model.hidden=40,30", "model.hidden=20|40|80|20,20|40,40|80,80|20,20,20|"},
+                 {"model.hidden=1", "model.hidden=1|2|4|1,1|"},
+                 {"model.dropout=0.4", "model.dropout=0.2..0.6"},
+                 {"model.dropout=0.95", "model.dropout=0.475..0.95"},
+                 {"data.encode_bins=2", "data.encode_bins=log 2..4"},
+                 {"data.encode_bins=256", "data.encode_bins=log 128..256"}};
+    static const float x[40] = {1, 2, 3}, target[40] = {1, 2, 3};
+    const struct dt_arrays arrays = {
+        .size = sizeof arrays, .rows = 40, .features = 1, .targets = 1, .x = x, .target = target};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_config config;
+        struct dt_source *rows;
+        struct dt__space space;
+        char *text;
+        EXPECT_OK(dt__config_init(&config));
+        EXPECT_OK(dt_config_set(&config, "run.preset=table"));
+        EXPECT_OK(dt_config_set(&config, "model.task=regress"));
+        EXPECT_OK(dt_config_set(&config, "data.encode=normal"));
+        EXPECT_OK(dt__source_from_arrays(&config, &arrays, NULL, &rows));
+        EXPECT_OK(dt_config_set(&config, "data.encode=auto"));
+        EXPECT_OK(dt_config_set(&config, cases[i].key));
+        EXPECT_OK(dt__space_usual(&config, rows, &text));
+        EXPECT(strstr(text, cases[i].expected));
+        EXPECT_OK(dt__space_parse(text, &space));
+        dt__space_free(&space);
+        dt_free(text);
+        dt__source_destroy(rows);
+        dt__config_free(&config);
+    }
+}
+END_TEST
+
 /* ---- the journal ---------------------------------------------------------------------------- */
 
 static void file_write(const char *path, const char *text)
@@ -286,5 +326,6 @@ START_TEST(wrong_means_are_refused)
 END_TEST
 
 SUITE("search", draws_are_from_the_space, log_draws_are_even_over_decades, wrong_spaces_are_refused,
-      the_journal_continues_after_complete_lines, scores_are_compared_at_six_digits,
-      the_choice_stops_if_no_member_helps, the_mean_is_that_of_predictions, wrong_means_are_refused)
+      the_default_space_is_a_space, the_journal_continues_after_complete_lines,
+      scores_are_compared_at_six_digits, the_choice_stops_if_no_member_helps,
+      the_mean_is_that_of_predictions, wrong_means_are_refused)
