@@ -1,13 +1,14 @@
-/* Weights in bf16, laid out for products: written once per step by the updater of the weights, read
- * by every worker.
+/* Weights in bf16, laid out for products. The updater of the weights writes them once per step, and
+ * every worker reads them.
  *
- * As B of a product A B, (k, n), oneDNN reads blocks of 32 by 64, in which each value is next to
- * the value below it: value (i, j) of a block has index (i / 2) 128 + 2 j + i % 2. Blocks are
- * ordered down, then across. With any other layout each product reorders the weights: forward, 128
- * rows to 4096-4096 ran at 320 instead of 440 GFLOP/s, 64 rows to 784-512 at 413 instead of 475
- * (measured, Zen 5).
- * A matrix has two copies: one of itself for the forward product, and one of its transpose for the
- * gradient by the inputs. */
+ * As the matrix B (k, n) of a product A B, oneDNN reads blocks of 32 rows by 64 columns, in which
+ * each value is next to the value below it: value (i, j) of a block has index (i / 2) 128 + 2 j + i
+ * % 2. Blocks are ordered down, then across. With any other layout each product reorders the
+ * weights: 128 rows through 4096-4096 then ran at 320 GFLOP/s rather than 440, and 64 rows through
+ * 784-512 at 413 rather than 475 (measured, forward, Zen 5).
+ *
+ * A matrix has two copies: one for the forward product, and a transposed one for the gradient by
+ * the inputs. */
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -33,16 +34,16 @@ size_t dt__bf16_packed_bytes(size_t k, size_t n)
     return blocks(k, DEPTH) * blocks(n, WIDTH) * sizeof(struct block);
 }
 
-/* Writes whole cache lines; past: with stores that bypass the cache, since other cores read the
- * lines only a step later. */
-static inline void lines_write(const uint32_t *from, size_t words, bool past, uint32_t *to)
+/* Writes whole cache lines. bypass: with stores that bypass the cache, because other cores read the
+ * lines only in the next step. */
+static inline void lines_write(const uint32_t *from, size_t words, bool bypass, uint32_t *to)
 {
 #ifdef __SSE2__
     enum { WORDS = sizeof(__m128i) / sizeof *from };
-    for (size_t i = 0; past && i < words; i += WORDS)
+    for (size_t i = 0; bypass && i < words; i += WORDS)
         _mm_stream_si128((__m128i *)(void *)(to + i),
                          _mm_load_si128((const __m128i *)(const void *)(from + i)));
-    if (past) return;
+    if (bypass) return;
 #endif
     memcpy(to, from, words * sizeof *from);
 }
@@ -55,8 +56,8 @@ static inline void lines_end(void)
 #endif
 }
 
-/* Packs a block of weights, `stride` floats from row to row; 0 where it extends beyond the
- * matrix. */
+/* Rounds a block of weights, which are `stride` floats from row to row; writes 0 where the block
+ * extends beyond the matrix. */
 DT__CLONES
 static void block_round(const float *restrict weights, size_t stride, size_t rows, size_t columns,
                         struct block *restrict block)
@@ -67,49 +68,50 @@ static void block_round(const float *restrict weights, size_t stride, size_t row
             block->value[r][c] = dt__bf16_of(weights[r * stride + c]);
 }
 
-/* Packs a whole block of the matrix itself. */
+/* Packs a block for the forward copy. */
 DT__CLONES
-static void block_write(const struct block *restrict block, bool past, uint32_t *restrict to)
+static void block_write(const struct block *restrict block, bool bypass, uint32_t *restrict to)
 {
     _Alignas(64) uint32_t line[WIDTH];
     for (size_t pair = 0; pair < PAIRS; pair++) {
         for (size_t c = 0; c < WIDTH; c++)
             line[c] = block->value[2 * pair][c] | (uint32_t)block->value[2 * pair + 1][c] << 16;
-        lines_write(line, WIDTH, past, to + pair * WIDTH);
+        lines_write(line, WIDTH, bypass, to + pair * WIDTH);
     }
 }
 
-/* Packs 32 columns of the transpose: half the width of a block. */
+/* Packs 32 columns of a block for the transposed copy: half the width of one of its blocks. */
 DT__CLONES
-static void block_write_turned(const struct block *restrict block, size_t column, bool past,
-                               uint32_t *restrict to)
+static void block_write_transposed(const struct block *restrict block, size_t column, bool bypass,
+                                   uint32_t *restrict to)
 {
     _Alignas(64) uint32_t line[DEPTH];
     for (size_t pair = 0; pair < PAIRS; pair++) {
         for (size_t r = 0; r < DEPTH; r++)
             memcpy(&line[r], &block->value[r][column + 2 * pair], sizeof *line);
-        lines_write(line, DEPTH, past, to + pair * WIDTH);
+        lines_write(line, DEPTH, bypass, to + pair * WIDTH);
     }
 }
 
 static void pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
-                 bool past, void *copies)
+                 bool bypass, void *copies)
 {
     const size_t rows = matrix->rows, columns = matrix->columns;
-    const size_t down = blocks(rows, DEPTH), turned_down = blocks(columns, DEPTH);
+    const size_t down = blocks(rows, DEPTH), transposed_down = blocks(columns, DEPTH);
     struct block *const copy = (struct block *)(void *)((unsigned char *)copies + matrix->copy);
-    struct block *const turned = matrix->first ? NULL : copy + down * blocks(columns, WIDTH);
+    struct block *const transposed = matrix->first ? NULL : copy + down * blocks(columns, WIDTH);
     for (size_t row = tile.row; row < tile.row + tile.rows; row += DEPTH) {
         for (size_t column = tile.column; column < tile.column + tile.columns; column += WIDTH) {
             const size_t below = rows - row, right = columns - column;
             struct block block;
             block_round(weights + matrix->offset + row * columns + column, columns,
                         below < DEPTH ? below : DEPTH, right < WIDTH ? right : WIDTH, &block);
-            block_write(&block, past,
+            block_write(&block, bypass,
                         (uint32_t *)(void *)&copy[column / WIDTH * down + row / DEPTH]);
-            for (size_t c = 0; c < WIDTH && c < right && turned; c += DEPTH) {
-                struct block *to = &turned[row / WIDTH * turned_down + (column + c) / DEPTH];
-                block_write_turned(&block, c, past, (uint32_t *)(void *)to + row % WIDTH);
+            for (size_t c = 0; c < WIDTH && c < right && transposed; c += DEPTH) {
+                struct block *to =
+                    &transposed[row / WIDTH * transposed_down + (column + c) / DEPTH];
+                block_write_transposed(&block, c, bypass, (uint32_t *)(void *)to + row % WIDTH);
             }
         }
     }

@@ -1,11 +1,11 @@
-/* Products with bf16 operands and f32 sums, by oneDNN; on CPUs without bf16, by rounding the
- * operands and multiplying in f32.
+/* Products with bf16 operands and f32 sums, by oneDNN. On CPUs without bf16, operands are rounded
+ * to bf16 and multiplied in f32.
  *
- * Weights are copies in the layout that the library reads fastest (bf16_pack.c), so that no product
- * reorders them. The updater of the weights maintains the copies; without them a layer makes a copy
- * itself, with the same bits. The weight gradient is computed tile by tile, here or, from its
- * factors, by the updater of the weights. The primitives for a number of rows are created at its
- * first use. */
+ * Products read copies of the weights in the layout that the library reads fastest (bf16_pack.c),
+ * so no product reorders weights. Whoever updates the weights maintains the copies; without copies
+ * a layer makes its own, with the same bits. The weight gradient is computed tile by tile, either
+ * here, or from its factors by the updater of the weights. The primitives for a number of rows are
+ * created when that number first occurs. */
 #include "model/bf16_products.h"
 
 #include <string.h>
@@ -19,22 +19,23 @@
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* Kernels. The library's instruction set is chosen once per process, before its first kernel. */
+/* Kernels. The library's instruction set is set once per process, before its first kernel is
+ * created. */
 static const struct kernel {
     const char *name;   /* follows the f32 kernel's name and "-bf16-" */
-    dnnl_cpu_isa_t isa; /* none for the reference, which multiplies in f32 */
+    dnnl_cpu_isa_t isa; /* 0 for the reference, which multiplies in f32 */
     bool (*pays)(void); /* returns true if the CPU supports it and it is faster than f32 */
 } KERNELS[] = {
     {"amx", dnnl_cpu_isa_avx512_core_amx, dt__cpu_has_amx},
-    /* 221 to 233 GFLOP/s a core against 112 in f32 on Zen 4; but 86 against 137 to 176 on Emerald
-     * Rapids (measured): not used on Intel's. */
+    /* Measured: 221 to 233 GFLOP/s per core against 112 in f32 on Zen 4; but 86 against 137 to 176
+     * on Emerald Rapids, so not used on Intel CPUs. */
     {"avx512", dnnl_cpu_isa_avx512_core_bf16, dt__cpu_has_fast_avx512_bf16},
     {"reference", 0, NULL},
 };
 enum { REFERENCE = 2, KERNEL_COUNT };
 
-static const struct kernel *chosen; /* NULL: this process has only computed in f32 */
-static bool is_named;               /* dt__blas_kernel includes its name */
+static const struct kernel *chosen; /* NULL: this process has computed only in f32 so far */
+static bool is_named;               /* dt__blas_kernel's name includes the bf16 kernel */
 
 const char *dt__bf16_kernel(void)
 {
@@ -53,14 +54,15 @@ static bool is_reference(void)
 
 /* ---- operands ------------------------------------------------------------------------------- */
 
-/* Operands are bf16 in memory; those of the reference are f32, rounded to bf16. */
+/* Returns the bytes of an element of an operand: bf16, or, for the reference, f32 rounded to
+ * bf16. */
 static size_t operand_size(void)
 {
     return is_reference() ? sizeof(float) : sizeof(uint16_t);
 }
 
 DT__CLONES
-static void round_wide(size_t n, const float *restrict values, float *restrict out)
+static void round_to_f32(size_t n, const float *restrict values, float *restrict out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = dt__bf16_value(dt__bf16_of(values[i]));
@@ -69,31 +71,31 @@ static void round_wide(size_t n, const float *restrict values, float *restrict o
 static void operand_round(size_t n, const float *values, void *out)
 {
     if (is_reference())
-        round_wide(n, values, out);
+        round_to_f32(n, values, out);
     else
         dt__bf16_round(n, values, out);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* The weight gradient is computed in tiles, each contiguous: for the whole matrix the library would
- * write columns of blocks, whose rows are far apart. Its factors are laid out for that once: the
- * inputs transposed, the deltas packed as the library would pack them for every tile. With tiles of
- * whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with 128
- * rows, 0.10 against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with
- * AVX512-BF16 alone 1.0 to 1.1 times as fast). Any holder of the factors can compute a tile just
- * when it is needed: the tile, its weights and the deltas of its columns then stay in the
- * second-level cache. */
+/* The weight gradient is computed in tiles, each contiguous: in the whole matrix the library would
+ * write columns of blocks, whose rows are far apart. The factors are laid out for the tiles once:
+ * the inputs transposed, and the deltas packed as the library would pack them for every tile. With
+ * tiles of whole rows this took 5.8 ms rather than 9.2 for 4096-4096, and 0.32 rather than 0.43 for
+ * 1024-1024, with 128 rows; 0.10 rather than 0.125 for 784-512 with 64 rows (measured with AMX, the
+ * product alone; AVX512-BF16 alone is 1.0 to 1.1 times as fast). Any holder of the factors can
+ * compute a tile just when it is needed; the tile, its weights and the deltas of its columns then
+ * stay in the second-level cache. */
 enum { TILE_GRAIN = DT__PACK_DEPTH };
 _Static_assert(DT__TILE_VALUES >= DT__TILE_COLUMNS * TILE_GRAIN, "a tile has rows");
 _Static_assert(DT__TILE_COLUMNS % DT__PACK_WIDTH == 0, "tiles of a copy are whole packed columns");
 
-/* Factors of the gradient of a batch. */
+/* Factors of the weight gradient of a batch. */
 struct factors {
-    int *rows;            /* 0: the gradient is 0 */
+    int *rows;            /* number of rows; 0: the gradient is 0 */
     void *x;              /* (nin, rows) */
-    unsigned char *delta; /* for each column of tiles: (rows, its columns), packed */
-    size_t delta_bytes;   /* of each column of tiles */
+    unsigned char *delta; /* for each column of tiles: (rows, columns of the tile), packed */
+    size_t delta_bytes;   /* bytes for each column of tiles */
 };
 
 static size_t whole_lines(size_t bytes)
@@ -104,7 +106,7 @@ static size_t whole_lines(size_t bytes)
 
 static size_t delta_bytes(const struct dt_factored *shape, int max_rows)
 {
-    enum { PAD = 64 }; /* the library pads what it packs to multiples of this */
+    enum { PAD = 64 }; /* the library pads packed matrices to multiples of this */
     return whole_lines(((size_t)max_rows + PAD) * (shape->tile_columns + PAD) * sizeof(float));
 }
 
@@ -127,14 +129,15 @@ struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows, bool first
 /* A product, or a reorder from src to dst. */
 struct operation {
     dnnl_primitive_t primitive;
-    dnnl_memory_t src, weights, dst; /* weights: only for a product */
+    dnnl_memory_t src, weights, dst; /* weights: NULL for a reorder */
 };
 
-/* Indices of operations. TILE + 1: for the last rows; TILE + 2: for the last columns; TILE + 3: for
- * both. PACK: the deltas of a column of tiles; PACK + 1: of the last column. */
+/* Indices of operations. TILE + 1 is for the last tile of each column, TILE + 2 for the last column
+ * of tiles, TILE + 3 for the last tile of that. PACK packs the deltas of a column of tiles, PACK +
+ * 1 those of the last column. */
 enum { FORWARD, INPUT_GRAD, TRANSPOSE, PACK, TILE = PACK + 2, OPERATIONS = TILE + 4 };
 
-/* Operations for batches of `rows` rows. */
+/* Operations for batches of `rows` rows; a list. */
 struct plan {
     int rows;
     struct operation operation[OPERATIONS];
@@ -147,16 +150,16 @@ struct dt__bf16 {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct plan *plans;
-    /* Layers that have rounded its inputs, and the gradient by its outputs: itself, or an earlier
-     * one. */
+    /* The layers that round the inputs and the gradient by the outputs for this one: itself, or an
+     * earlier one. */
     const struct dt__bf16 *x_of, *delta_of;
-    void *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded; NULL before the first
-                         * product */
-    void *factors;      /* factors of a gradient that is not given away ... */
-    float *tile;        /* ... and a tile of it; NULL before the first gradient */
-    void *own;          /* its copy of the weights if the caller keeps none; NULL before the
-                         * first */
-    const void *weight; /* the weights' copy in this step; for the reference (nin, nout) rounded */
+    void *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded; NULL before the first product,
+                         * or if another layer rounds */
+    void *factors;      /* factors of a gradient that is computed here ... */
+    float *tile;        /* ... and a tile of that gradient; NULL before the first gradient */
+    void *own;          /* the layer's own copy of the weights; NULL: none so far */
+    const void *weight; /* the copy of the weights in this step: own or the caller's; for the
+                         * reference (nin, nout) rounded */
 };
 
 /* Describes a matrix (rows, columns), row-major, or column-major if `transposed`. */
@@ -181,8 +184,8 @@ static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *o
     return dt__dnnl_check(dnnl.memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
 }
 
-/* Layouts of a matrix (k, n): as dt__bf16_pack writes it, or any: for the weights of a product, the
- * layout that the library chooses. */
+/* Layouts of a matrix (k, n): PACKED is the one of dt__bf16_pack; ANY lets the library choose, for
+ * the weights of a product. */
 static const dnnl_format_tag_t PACKED = dnnl_BA16a64b2a, ANY = dnnl_format_tag_any;
 static dt_status layout_init(int k, int n, dnnl_format_tag_t tag, dnnl_memory_desc_t *out)
 {
@@ -190,8 +193,8 @@ static dt_status layout_init(int k, int n, dnnl_format_tag_t tag, dnnl_memory_de
     return dt__dnnl_check(dnnl.memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, tag), "a layout");
 }
 
-/* Creates the product C (m, n) in f32 = A (m, k) B (k, n). If *b leaves its layout to the library,
- * *b becomes the chosen one. */
+/* Creates the product C (m, n), f32, = A (m, k) B (k, n). If the layout of *b is ANY, *b is set to
+ * the chosen layout. */
 static dt_status product_init(const struct dt__bf16 *bf16, struct operation *product,
                               const dnnl_memory_desc_t *a, dnnl_memory_desc_t *b)
 {
@@ -235,7 +238,8 @@ static void plan_destroy(struct plan *plan)
     dt_free(plan);
 }
 
-/* Creates the operations for one column of tiles, the last one or another. */
+/* Creates the operations for a column of tiles with `columns` columns; last: they are those of the
+ * last, narrower column. */
 static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int columns, bool last)
 {
     const int rows = plan->rows, nin = bf16->nin, height = (int)bf16->shape.tile_rows;
@@ -259,7 +263,7 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
                    dnnl.memory_desc_get_size(&packed));
 }
 
-/* Finds the plan for batches of `rows` rows, or creates it at its first use. */
+/* Finds or creates the plan for batches of `rows` rows. */
 static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
 {
     const int nin = bf16->nin, nout = bf16->nout;
@@ -291,8 +295,8 @@ done:
     return status;
 }
 
-/* Runs an operation; weights: of a product, else NULL. The library promises not to write to
- * operands. */
+/* Runs an operation; weights: NULL for a reorder. The library does not write to operands, so
+ * dropping const is safe. */
 static dt_status operation_run(const struct dt__bf16 *bf16, const struct operation *o,
                                const void *src, const void *weights, void *dst)
 {
@@ -309,7 +313,7 @@ static dt_status operation_run(const struct dt__bf16 *bf16, const struct operati
     return dt__dnnl_check(dnnl.stream_wait(bf16->stream), "a product or layout");
 }
 
-/* Runs FORWARD or INPUT_GRAD. */
+/* Runs operation FORWARD or INPUT_GRAD. */
 static dt_status product_run(struct dt__bf16 *bf16, int rows, int which, const void *operand,
                              const void *weight, float *out)
 {
@@ -335,8 +339,8 @@ static struct factors factors_at(const struct dt__bf16 *bf16, const void *memory
     return factors;
 }
 
-/* Writes the transposed inputs to x. The reference's products read x and deltas as f32. */
-static dt_status write_x(struct dt__bf16 *bf16, int rows, float *x)
+/* Writes the transposed inputs to x, which for the reference has f32 elements. */
+static dt_status factor_x_write(struct dt__bf16 *bf16, int rows, float *x)
 {
     const size_t nin = bf16->shape.rows, count = (size_t)rows;
     const float *wide = bf16->x_of->x;
@@ -351,7 +355,7 @@ static dt_status write_x(struct dt__bf16 *bf16, int rows, float *x)
     return DT_OK;
 }
 
-static dt_status write_delta(struct dt__bf16 *bf16, int rows, struct factors factors)
+static dt_status factor_delta_write(struct dt__bf16 *bf16, int rows, struct factors factors)
 {
     const size_t nout = bf16->shape.columns, width = bf16->shape.tile_columns;
     const unsigned char *from = bf16->delta_of->delta;
@@ -374,13 +378,14 @@ static dt_status factors_write(struct dt__bf16 *bf16, int rows, void *memory)
 {
     const struct factors factors = factors_at(bf16, memory);
     *factors.rows = rows;
-    DT_TRY(write_x(bf16, rows, factors.x));
-    return write_delta(bf16, rows, factors);
+    DT_TRY(factor_x_write(bf16, rows, factors.x));
+    return factor_delta_write(bf16, rows, factors);
 }
 
-/* Writes each factor in the layer that rounded it; a layer that shares both has no memory for
- * them. */
-static dt_status factors_share(struct dt__bf16 *bf16, int rows, struct factors *out)
+/* Writes the factors that this layer rounds to its memory, and sets *out to the factors of this
+ * batch, part of which may be in an earlier layer's memory. A layer that rounds neither factor
+ * allocates nothing. */
+static dt_status factors_make(struct dt__bf16 *bf16, int rows, struct factors *out)
 {
     const bool own = bf16->x_of == bf16 || bf16->delta_of == bf16;
     if (own && !bf16->factors)
@@ -388,8 +393,8 @@ static dt_status factors_share(struct dt__bf16 *bf16, int rows, struct factors *
     *out = factors_at(bf16->x_of, bf16->x_of->factors);
     out->delta = factors_at(bf16->delta_of, bf16->delta_of->factors).delta;
     *out->rows = rows;
-    if (bf16->x_of == bf16) DT_TRY(write_x(bf16, rows, out->x));
-    return bf16->delta_of == bf16 ? write_delta(bf16, rows, *out) : DT_OK;
+    if (bf16->x_of == bf16) DT_TRY(factor_x_write(bf16, rows, out->x));
+    return bf16->delta_of == bf16 ? factor_delta_write(bf16, rows, *out) : DT_OK;
 }
 
 static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *factors,
@@ -408,18 +413,18 @@ static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *facto
     return operation_run(bf16, &plan->operation[which], x, delta, out);
 }
 
-/* Computes the whole gradient from the tiles that an updater would compute, so that the bits are
- * the same. */
+/* Computes the whole gradient, from the same tiles as an updater would, so that the bits are the
+ * same. */
 static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, float *weight_grad)
 {
     const struct dt_factored *shape = &bf16->shape;
     const size_t most = shape->tile_rows * shape->tile_columns;
     struct factors factors;
-    /* tiles as wide as the gradient are contiguous in it */
+    /* a tile that is as wide as the gradient is contiguous in it */
     const bool direct = !add && shape->tile_columns == shape->columns;
     if (!bf16->tile && !direct)
         DT_TRY(dt__alloc(most, sizeof(float), "gradients in bf16", &bf16->tile));
-    DT_TRY(factors_share(bf16, rows, &factors));
+    DT_TRY(factors_make(bf16, rows, &factors));
     for (size_t t = 0; t < dt__tiles(shape); t++) {
         const struct dt_tile tile = dt__tile_at(shape, t);
         float *out = weight_grad + tile.row * shape->columns + tile.column;
@@ -436,7 +441,7 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
 
 /* ---- choice of the kernel ------------------------------------------------------------------- */
 
-/* Sets *out to true if the library's fast kernels read weights as dt__bf16_pack writes them: a
+/* Sets *out to true if the library's fast kernels read the layout of dt__bf16_pack; a future
  * release might not. */
 static dt_status reads_copies(bool *out)
 {
@@ -462,7 +467,7 @@ done:
     return status;
 }
 
-/* Chooses the named kernel, or else the first that pays. */
+/* Chooses the kernel that `option` names, or else the first that pays. */
 dt_status dt__bf16_select(const char *option, bool *out_native)
 {
     is_named = false;
@@ -492,7 +497,8 @@ dt_status dt__bf16_select(const char *option, bool *out_native)
 
 /* ---- a layer -------------------------------------------------------------------------------- */
 
-/* Allocates at the first product: a layer with sparse inputs never needs the memory. */
+/* Allocates the rounded operands. Called at the first product, because a layer with sparse inputs
+ * never needs them. */
 static dt_status bf16_reserve(struct dt__bf16 *bf16)
 {
     const size_t rows = (size_t)bf16->max_rows;
@@ -551,7 +557,7 @@ void dt__bf16_destroy(void *state)
     dt_free(bf16);
 }
 
-/* Makes the layer's copy of the weights. */
+/* Sets bf16->weight to the layer's own copy of the weights, made from `weight`. */
 static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 {
     const size_t weights = bf16->shape.rows * bf16->shape.columns;
@@ -585,9 +591,10 @@ dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta,
     else
         DT_TRY(weight_gradient(bf16, rows, add, weight_grad));
     if (!dx) return DT_OK;
-    const size_t turned = is_reference() ? 0 : dt__bf16_packed_bytes(shape->rows, shape->columns);
+    const size_t transposed =
+        is_reference() ? 0 : dt__bf16_packed_bytes(shape->rows, shape->columns);
     return product_run(bf16, rows, INPUT_GRAD, bf16->delta_of->delta,
-                       (const unsigned char *)bf16->weight + turned, dx);
+                       (const unsigned char *)bf16->weight + transposed, dx);
 }
 
 dt_status dt__bf16_tile(void *state, const void *memory, struct dt_tile tile, float *out)

@@ -1,3 +1,4 @@
+/* Fits the temperature, the cut and the residuals of a model to held-out rows. */
 #include "model/certainty.h"
 
 #include <math.h>
@@ -64,8 +65,8 @@ static double judged_weight(const struct dt_judged *rows, size_t row)
 
 /* ---- the temperature ------------------------------------------------------------------------ */
 
-/* Returns -log p(label) for logits multiplied by `cool`; *slope: its derivative by `cool`. A single
- * logit is that of class 1, and class 0 has 0. */
+/* Returns -log p(label) for logits multiplied by `cool`, 1 / temperature; sets *slope to the
+ * derivative by `cool`. A single logit is that of class 1; that of class 0 is then 0. */
 static double row_loss(const float *logits, int nout, int label, double cool, double *slope)
 {
     const float pair[2] = {0, logits[0]}, *z = nout == 1 ? pair : logits;
@@ -82,7 +83,8 @@ static double row_loss(const float *logits, int nout, int label, double cool, do
     return log(fmax(total, 1)) + most - cool * (double)z[label];
 }
 
-/* Returns the slope of the rows' loss by `cool`, which rises with it: the loss is convex. */
+/* Returns the derivative of the rows' loss by `cool`. It rises with `cool`, because the loss is
+ * convex. */
 static double loss_slope(const struct dt_judged *rows, int nout, double cool)
 {
     double sum = 0, slope;
@@ -94,9 +96,9 @@ static double loss_slope(const struct dt_judged *rows, int nout, double cool)
     return sum;
 }
 
-/* Finds the temperature of least loss, between 1/100 and 100, by bisection of its logarithm.
- * Returns 1 if the loss falls at 1/100 still, as it does without end where every row is predicted
- * right: probabilities would become 0 and 1. */
+/* Finds the temperature of least loss, from 1/100 to 100, by bisection of its logarithm. Returns 1
+ * if the loss still falls at 1/100. This is the case where every row is predicted right: a
+ * temperature near 0 would make all probabilities 0 or 1. */
 static double temperature_find(const struct dt_judged *rows, int nout)
 {
     enum { HALVINGS = 40 };
@@ -109,7 +111,8 @@ static double temperature_find(const struct dt_judged *rows, int nout)
     return exp(-(low + high) / 2);
 }
 
-/* Returns true if the rows' loss falls by more than the standard error of the fall. */
+/* Returns true if the temperature reduces the rows' loss by more than the standard error of that
+ * reduction. */
 static bool temperature_helps(const struct dt_judged *rows, int nout, double temperature)
 {
     double weight = 0, sum = 0, squares = 0, slope;
@@ -129,37 +132,38 @@ static bool temperature_helps(const struct dt_judged *rows, int nout, double tem
 
 /* ---- the cut -------------------------------------------------------------------------------- */
 
-/* Weights of the rows that are called positive, rightly and wrongly; and of all rows of each
- * kind. */
-struct called {
+/* Weights of rows at a cut: predicted positive and rightly so; predicted positive but wrongly; all
+ * rows of the positive class; all rows of the other. */
+struct outcome {
     double right, wrong, positives, negatives;
 };
 
-/* Returns the quality of a cut; more is better. */
-typedef double called_fn(const struct called *c, const double number[2]);
-static double called_f1(const struct called *c, const double number[2])
+/* Returns the quality of a cut; more is better. number: the numbers of eval.threshold. */
+typedef double outcome_fn(const struct outcome *c, const double number[2]);
+static double outcome_f1(const struct outcome *c, const double number[2])
 {
     (void)number;
     return 2 * c->right / (c->right + c->wrong + c->positives);
 }
-static double called_balanced(const struct called *c, const double number[2])
+static double outcome_balanced(const struct outcome *c, const double number[2])
 {
     (void)number;
     return c->right / c->positives - c->wrong / c->negatives;
 }
-static double called_cost(const struct called *c, const double number[2])
+static double outcome_cost(const struct outcome *c, const double number[2])
 {
     return -(number[0] * c->wrong + number[1] * (c->positives - c->right));
 }
-/* Prefers, among the cuts that reach the recall, the one that calls the fewest rows. */
-static double called_recall(const struct called *c, const double number[2])
+/* Prefers, among the cuts that reach the recall number[0], the one with the fewest positive
+ * predictions. */
+static double outcome_recall(const struct outcome *c, const double number[2])
 {
     return c->right >= number[0] * c->positives ? -(c->right + c->wrong) : -INFINITY;
 }
-static called_fn *const GOOD[] = {[DT__CUT_F1] = called_f1,
-                                  [DT__CUT_BALANCED] = called_balanced,
-                                  [DT__CUT_COST] = called_cost,
-                                  [DT__CUT_RECALL] = called_recall};
+static outcome_fn *const QUALITY[] = {[DT__CUT_F1] = outcome_f1,
+                                      [DT__CUT_BALANCED] = outcome_balanced,
+                                      [DT__CUT_COST] = outcome_cost,
+                                      [DT__CUT_RECALL] = outcome_recall};
 
 struct scored {
     float score; /* of the positive class */
@@ -173,22 +177,22 @@ static int by_falling_score(const void *a, const void *b)
     return (left->score < right->score) - (left->score > right->score);
 }
 
-/* Returns the score above which rows are called positive: between two rows, or above or below all.
- * scored: (n) by falling score. */
+/* Returns the best cut: rows with a score above it are predicted positive. It is between the scores
+ * of two rows, or above or below all scores. scored: (n) by falling score. */
 static float cut_best(const struct scored *scored, size_t n, const struct dt__threshold *rule)
 {
-    struct called called = {0};
+    struct outcome outcome = {0};
     float cut = scored[0].score + 1;
     for (size_t i = 0; i < n; i++)
-        *(scored[i].positive ? &called.positives : &called.negatives) += scored[i].weight;
-    double best = GOOD[rule->kind](&called, rule->number);
+        *(scored[i].positive ? &outcome.positives : &outcome.negatives) += scored[i].weight;
+    double best = QUALITY[rule->kind](&outcome, rule->number);
     for (size_t i = 0; i < n;) {
         const float score = scored[i].score;
         for (; i < n && scored[i].score == score; i++)
-            *(scored[i].positive ? &called.right : &called.wrong) += scored[i].weight;
-        const double good = GOOD[rule->kind](&called, rule->number);
-        if (!(good > best)) continue;
-        best = good;
+            *(scored[i].positive ? &outcome.right : &outcome.wrong) += scored[i].weight;
+        const double quality = QUALITY[rule->kind](&outcome, rule->number);
+        if (!(quality > best)) continue;
+        best = quality;
         cut = i < n ? scored[i].score + (score - scored[i].score) / 2 : score - 1;
     }
     return cut;
@@ -203,24 +207,24 @@ dt_status dt__certainty_classes(size_t negative, size_t positive)
                    positive, negative);
 }
 
-/* Chooses the cut of logits multiplied by `cool`. */
+/* Chooses the cut for logits multiplied by `cool`. DT_EMISMATCH: all rows are of one class. */
 static dt_status cut_find(const struct dt__threshold *rule, const struct dt_judged *rows,
                           int positive, float cool, double *out)
 {
     const size_t n = (size_t)rows->truth.rows;
     const float sign = positive ? 1 : -1;
-    size_t of[2] = {0};
+    size_t count[2] = {0};
     struct scored *scored;
     DT_TRY(dt__alloc(n + 1, sizeof *scored, "scores", &scored));
     for (size_t r = 0; r < n; r++) {
         const bool is = rows->truth.label[r] == positive;
         scored[r] = (struct scored){sign * cool * rows->logits[r], is, judged_weight(rows, r)};
-        of[is] += judged_weight(rows, r) > 0;
+        count[is] += judged_weight(rows, r) > 0;
     }
     qsort(scored, n, sizeof *scored, by_falling_score);
-    if (of[0] && of[1]) *out = (double)(sign * cut_best(scored, n, rule));
+    if (count[0] && count[1]) *out = (double)(sign * cut_best(scored, n, rule));
     dt_free(scored);
-    return dt__certainty_classes(of[0], of[1]);
+    return dt__certainty_classes(count[0], count[1]);
 }
 
 dt_status dt__certainty_fit(const struct dt_config *config, const struct dt_model *model,
@@ -247,20 +251,22 @@ static int by_float(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns the index, from 1, of the residual that an interval reaches: ceil((n + 1) coverage). */
-static double residual_place(int n, double coverage)
+/* Returns the index, counted from 1, of the residual that is the margin of an interval: ceil((n +
+ * 1) coverage). */
+static double residual_number(int n, double coverage)
 {
     return ceil((n + 1.0) * coverage - 1e-9);
 }
 
-/* Returns how far a target is outside its lowest and highest value: negative inside; for a single
- * value the absolute difference. */
+/* Returns how far a target is outside the range from its lowest to its highest predicted value;
+ * negative: inside. For a single predicted value, returns the absolute difference. */
 static float residual_of(const float *value, int each, float target)
 {
     return each == 1 ? fabsf(target - *value) : fmaxf(*value - target, target - value[each - 1]);
 }
 
-/* Of many rows every second, third, ... gives a residual. */
+/* Returns how many rows there are for each residual: only every second, third, ... of many rows has
+ * one. */
 static size_t residual_step(size_t rows)
 {
     enum { MOST = 65536 };
@@ -270,7 +276,7 @@ static size_t residual_step(size_t rows)
 dt_status dt__certainty_suffices(size_t rows, double coverage)
 {
     const size_t step = residual_step(rows), n = step ? (rows + step - 1) / step : 0;
-    if (residual_place((int)n, coverage) <= (double)n) return DT_OK;
+    if (residual_number((int)n, coverage) <= (double)n) return DT_OK;
     return dt_fail(DT_EMISMATCH,
                    "predict.interval=%g: %zu rows are left for its residuals; expected at least "
                    "%.0f, or less coverage",
@@ -306,17 +312,17 @@ dt_status dt__certainty_margin(const struct dt_certainty *certainty, int targets
                                float *out)
 {
     const int n = targets > 0 ? certainty->residuals / targets : 0;
-    const double place = residual_place(n, coverage);
+    const double number = residual_number(n, coverage);
     if (!n)
         return dt_fail(DT_EUSAGE,
                        "predict.interval: the model keeps no residuals; expected one that "
                        "was trained with predict.interval");
-    if (place > n)
+    if (number > n)
         return dt_fail(DT_EUSAGE,
                        "predict.interval=%g: the model keeps %d residuals, which allow at "
                        "most %.4g",
                        coverage, n, n / (n + 1.0));
     for (int t = 0; t < targets; t++)
-        out[t] = certainty->residual[(size_t)t * (size_t)n + (size_t)place - 1];
+        out[t] = certainty->residual[(size_t)t * (size_t)n + (size_t)number - 1];
     return DT_OK;
 }

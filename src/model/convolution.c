@@ -7,25 +7,25 @@
 #include "model/patches.h"
 
 /* Rows per call of a primitive: their pictures stay in the second-level cache between the product
- * and the pass over its result. Remaining rows are computed one by one. */
+ * and the pass over its result. The remaining rows are computed one at a time. */
 enum { MANY_ROWS = 8, SIZES = 2 };
 static const int SIZE_ROWS[SIZES] = {MANY_ROWS, 1};
 
-/* An operand in the caller's layout and in the library's: the same memory, or copied by
- * `reorder`. */
+/* An operand in the caller's layout and in the library's. Both are the same memory if the layouts
+ * are equal; else `reorder` copies. */
 struct operand {
     dnnl_memory_t caller, own;
     dnnl_primitive_t
-        reorder; /* from caller to own; for a result from own to caller; NULL: own is caller */
+        reorder; /* from caller to own; for a result, from own to caller; NULL: own is caller */
     bool result;
 };
 
-/* Operands that the three products share; each product computes one of them from the other two. */
+/* Operands of the three products; each product computes one of them from the other two. */
 enum { X, Y, WEIGHT, OPERANDS };
 enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PRODUCTS };
 static const struct {
     int result;
-    int argument[OPERANDS]; /* the library's names of the operands */
+    int argument[OPERANDS]; /* oneDNN's numbers of the operands */
 } ROLES[PRODUCTS] = {
     [FORWARD] = {Y, {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS}},
     [INPUT_GRADIENT] = {X, {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS}},
@@ -34,34 +34,37 @@ static const struct {
 
 struct product {
     dnnl_primitive_t primitive[SIZES];
-    struct operand pictures[SIZES][2]; /* x and y of a batch of 8 rows or of 1 */
-    struct operand weight;             /* the weight or its gradient, for both batch sizes */
+    struct operand pictures[SIZES][2]; /* x and y, for MANY_ROWS rows and for one */
+    struct operand weight;             /* the weight or its gradient, for both numbers of rows */
     dnnl_memory_desc_t layout;         /* the library's layout of the weight */
 };
 
 struct dt__convolution {
-    struct dt__patches *patches; /* for run.kernel=portable, without the members below; NULL:
+    struct dt__patches *patches; /* run.kernel=portable: only this and `weight` are used; NULL:
                                   * oneDNN */
-    const float *weight;         /* from dt__convolution_pack, for patches */
+    const float *weight;         /* weight of dt__convolution_pack, for patches */
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     size_t floats[OPERANDS]; /* floats in a row of x, in a row of y, in all weights */
     struct dt__convolution_shape shape;
-    float *points; /* (MANY_ROWS, OH, OW, C) points of x; NULL: the library reads x itself */
+    float *points; /* (MANY_ROWS, OH, OW, C) the points of x that the kernel reads; NULL: the
+                    * library reads x itself */
     struct product product[PRODUCTS];
-    float *total; /* (gradient_floats) gradient in the library's layout, padding included */
-    dnnl_memory_t gradient; /* the gradient of one batch, in the same layout */
+    float *total; /* (gradient_floats) sum of the gradients, in the library's layout with its
+                   * padding */
+    dnnl_memory_t gradient; /* the gradient of one call of the primitive, in the same layout */
     size_t gradient_floats;
-    float *scratch; /* (weights) a gradient before it is added */
+    float *scratch; /* (weights) a gradient in the caller's layout before it is added */
 };
 
 #define TRY_DNNL(call) DT_TRY(dt__dnnl_check((call), #call))
 
 /* ---- layouts -------------------------------------------------------------------------------- */
 
-/* Description of the primitives for one batch size. f32 pictures stay channels last: as fast as the
- * library's layouts (measured: 177 GFLOP/s of 180 a core on Emerald Rapids, against 134 in its
- * own); bf16 pictures are reordered to the library's layout, three times as fast there. */
+/* Layouts of the operands for one number of rows. f32 pictures stay channels last, which is as fast
+ * as the library's layouts (measured: 177 of 180 GFLOP/s per core on Emerald Rapids; 134 in the
+ * library's own layout). bf16 pictures are reordered to the library's layout, which is three times
+ * as fast there. */
 struct description {
     dnnl_memory_desc_t caller[OPERANDS]; /* f32, in the callers' layout */
     dnnl_memory_desc_t wanted[OPERANDS]; /* in the primitives' layout */
@@ -72,16 +75,16 @@ static dt_status describe(const struct dt__convolution_shape *s, int rows, bool 
                           struct description *d)
 {
     const dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
-    /* The dimensions are named rows, channels, height, width; in the callers' memory the channels
-     * are last. */
+    /* The dimensions are in the order rows, channels, height, width; in the caller's memory the
+     * channels come last. */
     const dnnl_dims_t x = {rows, s->in.c, s->in.h, s->in.w};
     const dnnl_dims_t y = {rows, s->out.c, s->out.h, s->out.w};
-    /* Named (groups, F / groups, C / groups, KH, KW); (KH, KW, C / groups, F) in memory. */
+    /* Dimensions (groups, F / groups, C / groups, KH, KW); in memory (KH, KW, C / groups, F). */
     const dnnl_dim_t filters = s->out.c / s->groups, channels = s->in.c / s->groups;
     const dnnl_dims_t dims = {s->groups, filters, channels, s->kernel[0], s->kernel[1]};
     const dnnl_dims_t strides = {filters, 1, s->out.c, s->kernel[1] * channels * s->out.c,
                                  channels * s->out.c};
-    const int skip = s->groups == 1; /* the library expects no dimension for one group */
+    const int skip = s->groups == 1; /* for one group the library expects no such dimension */
     TRY_DNNL(dnnl.memory_desc_init_by_tag(&d->caller[X], 4, x, dnnl_f32, dnnl_nhwc));
     TRY_DNNL(dnnl.memory_desc_init_by_tag(&d->caller[Y], 4, y, dnnl_f32, dnnl_nhwc));
     TRY_DNNL(dnnl.memory_desc_init_by_strides(&d->caller[WEIGHT], 5 - skip, dims + skip, dnnl_f32,
@@ -123,7 +126,8 @@ static void operand_free(struct operand *operand)
     dnnl.primitive_destroy(operand->reorder);
 }
 
-/* Points the operand at the caller's floats and reorders: copies an input in, or a result out. */
+/* Points the operand at the caller's floats, then reorders an input from there, or a result to
+ * there. */
 static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, const float *floats)
 {
     TRY_DNNL(dnnl.memory_set_data_handle(operand->caller, (void *)(uintptr_t)floats));
@@ -137,23 +141,23 @@ static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, con
 
 /* ---- points --------------------------------------------------------------------------------- */
 
-/* Returns true if the kernel is one point that reads only every `stride`th point. With fewer than
- * 16 channels the library (oneDNN 2.6.3, weight gradient) then writes outside its own memory, or is
- * wrong. It gets these points as smaller pictures instead, without a stride. */
+/* Returns true if the kernel has one point, and a stride skips points. With fewer than 16 channels,
+ * oneDNN 2.6.3's weight gradient then writes outside its own memory, or is wrong. So the library
+ * gets smaller pictures of only the points that are read, and no stride. */
 static bool reads_points(const struct dt__convolution_shape *s)
 {
     return s->kernel[0] == 1 && s->kernel[1] == 1 && (s->stride[0] > 1 || s->stride[1] > 1);
 }
 
-/* Returns true if the library handles the shape in bf16. If windows skip points, or a row is
- * shorter than a stride, oneDNN 2.6.3 reads and writes outside its operands in bf16. */
+/* Returns true if the library computes the shape correctly in bf16. If windows skip points, or a
+ * row is shorter than a stride, oneDNN 2.6.3 reads and writes outside its operands in bf16. */
 static bool is_safe_in_bf16(const struct dt__convolution_shape *s)
 {
     return s->kernel[0] >= s->stride[0] && s->kernel[1] >= s->stride[1] && s->in.w >= s->stride[1];
 }
 
-/* Copies the points that the kernel reads from x (rows, H, W, C) to (rows, OH, OW, C), or, if
- * `back`, the other way. */
+/* Copies the points that the kernel reads from x (rows, H, W, C) to (rows, OH, OW, C); if `back`,
+ * from there to x. */
 static void points_move(const struct dt__convolution *c, int rows, const float *from, float *into,
                         bool back)
 {
@@ -169,7 +173,7 @@ static void points_move(const struct dt__convolution *c, int rows, const float *
     }
 }
 
-/* Returns x (rows, H, W, C) as the library reads it. */
+/* Returns the input that the library reads: x (rows, H, W, C), or the points copied from it. */
 static const float *points_take(const struct dt__convolution *c, int rows, const float *x)
 {
     if (!c->points) return x;
@@ -177,7 +181,7 @@ static const float *points_take(const struct dt__convolution *c, int rows, const
     return c->points;
 }
 
-/* Turns the gradient by the points into the gradient by x. */
+/* Writes the gradient by x from the gradient by the points; it is 0 elsewhere. */
 static void points_give(const struct dt__convolution *c, int rows, float *dx)
 {
     memset(dx, 0, (size_t)rows * c->floats[X] * sizeof *dx);
@@ -186,9 +190,10 @@ static void points_give(const struct dt__convolution *c, int rows, float *dx)
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* Creates the primitive of a product for one batch size, and its operands; *out describes it.
- * Weights have one layout for both sizes, which suits the larger size, created first. `forward`:
- * the forward product's description, from which those of the gradients are derived. */
+/* Creates the primitive of product `which` for SIZE_ROWS[size] rows, and its operands; *out is the
+ * primitive's description. The weight has one layout for both sizes: the one for the larger, which
+ * is created first. forward: the description of the forward product, from which oneDNN derives
+ * those of the gradients. */
 static dt_status product_create(struct dt__convolution *c, int which, int size,
                                 const struct description *d, const_dnnl_primitive_desc_t forward,
                                 dnnl_primitive_desc_t *out)
@@ -229,7 +234,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     dt_status status;
     struct dt__convolution *c = NULL;
     struct description description;
-    struct dt__convolution_shape seen = *shape; /* the shape that the library sees */
+    struct dt__convolution_shape seen = *shape; /* the shape that the library computes */
     DT_TRY(dt__blas_need());
     DT_GUARD(dt__alloc(1, sizeof *c, "convolution", &c));
     if (dt__blas_is_portable()) {
@@ -269,7 +274,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
         dnnl.memory_create(&c->gradient, &gradient->layout, c->engine, DNNL_MEMORY_ALLOCATE),
         "a gradient"));
     DT_GUARD(dt__alloc(c->gradient_floats, sizeof(float), "a convolution's gradient", &c->total));
-    /* the first batch is written to the total, later ones are added */
+    /* the first call of the primitive writes to c->total; the results of later calls are added */
     DT_GUARD(dt__dnnl_check(dnnl.memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
     DT_GUARD(dt__alloc(c->floats[WEIGHT], sizeof(float), "a convolution's gradient", &c->scratch));
     *out = c;
@@ -317,7 +322,7 @@ dt_status dt__convolution_pack(struct dt__convolution *c, const float *weight)
     return operand_move(&c->product[INPUT_GRADIENT].weight, c->stream, weight);
 }
 
-/* Computes pictures from pictures, batch after batch. */
+/* Computes pictures (y or dx) from pictures (x or dy), MANY_ROWS or one at a time. */
 static dt_status pictures_run(struct dt__convolution *c, int which, int rows, const float *in,
                               float *out)
 {
@@ -356,7 +361,8 @@ dt_status dt__convolution_input_gradient(struct dt__convolution *c, int rows, co
     return pictures_run(c, INPUT_GRADIENT, rows, dy, dx);
 }
 
-/* Sums batches in the library's layout; then reorders the total to the caller's layout. */
+/* Sums the gradients of all rows in the library's layout, then reorders the total to the
+ * caller's. */
 dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, const float *x,
                                           const float *dy, bool add, float *dweight)
 {

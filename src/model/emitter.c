@@ -1,4 +1,4 @@
-/* Graph nodes that several layers use, and the nodes of the tasks' answers. */
+/* Nodes that several layers use, and the nodes that compute a task's answers. */
 #include "model/emitter.h"
 
 #include <string.h>
@@ -110,8 +110,8 @@ void dt__emit_two(struct dt__emitter *e, const char *x)
     e->integer(e, "axis", 1);
 }
 
-/* Computes (rows, targets, each) from the first output of a target and the increments of the
- * others. Multiplies by a triangular matrix to add them up. */
+/* Emits rising values (rows, targets, each) from outputs: each target's first output, and the
+ * softplus of the others as increments. A product with a triangular matrix adds them up. */
 static const char *emit_rising(struct dt__emitter *e, const char *x, int64_t targets, int64_t each)
 {
     float first[DT_MAX_QUANTILES] = {1}, others[DT_MAX_QUANTILES] = {0};
@@ -129,7 +129,7 @@ static const char *emit_rising(struct dt__emitter *e, const char *x, int64_t tar
     return DT__NODE(e, "MatMul", DT__NODE(e, "Add", x, steps), e->floats(e, NULL, 2, square, sums));
 }
 
-/* Emits value = link(output * std + mean), within the range of the targets. */
+/* Emits value = link(output * std + mean), limited to the range of the targets. */
 void dt__emit_numbers(struct dt__emitter *e, const char *x)
 {
     static const char *const links[] = {[DT_LINK_IDENTITY] = "Identity",
@@ -194,9 +194,9 @@ const char *dt__emit_numbers_to_mean(struct dt__emitter *e, const char *x)
                             flat);
 }
 
-/* Emits the inverse for rising quantiles: the first one, and the values that softplus turns into
- * the steps. */
-static const char *emit_steps(struct dt__emitter *e, const char *x)
+/* Emits the inverse of emit_rising: of each target's values, the first is kept, and the increments
+ * become the outputs whose softplus they are. */
+static const char *emit_rising_inverse(struct dt__emitter *e, const char *x)
 {
     const struct dt_outputs *outputs = &e->model->outputs;
     const int64_t each = outputs->each, n = outputs->count / each, flat[] = {-1, outputs->count};
@@ -225,5 +225,5 @@ const char *dt__emit_numbers_from_mean(struct dt__emitter *e, const char *x)
     const int link = e->model->outputs.link;
     if (link == DT_LINK_SIGMOID) return dt__emit_two_from_mean(e, x);
     if (link == DT_LINK_EXP) return dt__emit_log(e, x);
-    return link == DT_LINK_IDENTITY ? x : emit_steps(e, x);
+    return link == DT_LINK_IDENTITY ? x : emit_rising_inverse(e, x);
 }

@@ -1,6 +1,6 @@
-/* The sparse part of a batch, sorted by input. Each row of the gradient is then computed at once,
- * while it is in the cache, and the list of touched rows results in order. The sort is stable, so
- * that a row's sum follows the order of the batch's rows: its bits equal those of a sum into a
+/* The sparse part of a batch, sorted by input. Sorting lets each row of the gradient be computed in
+ * one go, while it is in the cache, and yields the list of touched rows in ascending order. The
+ * sort is stable, so a row's sum adds the batch's rows in order, and has the same bits as in a
  * whole gradient. */
 #include "model/entries.h"
 
@@ -25,7 +25,8 @@ void dt__entries_free(struct dt__entries *entries)
     *entries = (struct dt__entries){0};
 }
 
-/* Runs one pass of the sort, by `bits` bits of the inputs from `shift` on. */
+/* Sorts the entries by `bits` bits of their inputs, from bit `shift` on: one pass of a radix
+ * sort. */
 static void entries_pass(struct dt__entries *entries, int shift, int bits)
 {
     uint32_t place[1 << DT__SORT_BITS] = {0}, at = 0;
@@ -67,7 +68,7 @@ dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *b
 
 /* ---- gradients of rows ---------------------------------------------------------------------- */
 
-/* Adds the entries [begin, end), times their deltas, to `to`. */
+/* Adds to `to` the deltas of entries [begin, end), each times the entry's value. */
 static inline void row_add(const struct dt__entries *entries, size_t begin, size_t end,
                            const struct dt__input_rows *rows, float *restrict to)
 {
@@ -80,8 +81,8 @@ static inline void row_add(const struct dt__entries *entries, size_t begin, size
     }
 }
 
-/* Returns the first entry with the same input as entry e - 1. */
-static inline size_t group_begin(const struct dt__entries *entries, size_t e)
+/* Returns the index of the first entry with the same input as entry e - 1. */
+static inline size_t input_begin(const struct dt__entries *entries, size_t e)
 {
     const uint32_t input = entries->entry[e - 1].input;
     while (e > 0 && entries->entry[e - 1].input == input)
@@ -89,7 +90,7 @@ static inline size_t group_begin(const struct dt__entries *entries, size_t e)
     return e;
 }
 
-/* Counts rows of inputs that are not yet listed. */
+/* Counts the rows of the entries' inputs that are not in the list. */
 static size_t rows_count_new(const struct dt__entries *entries, uint32_t first,
                              const uint32_t *listed, size_t count_listed)
 {
@@ -109,7 +110,7 @@ static void rows_whole(const struct dt__entries *entries, const struct dt__input
                        float *grad)
 {
     for (size_t e = entries->count, begin; e > 0; e = begin) {
-        begin = group_begin(entries, e);
+        begin = input_begin(entries, e);
         row_add(entries, begin, e, rows,
                 grad + (entries->entry[begin].input - rows->first) * rows->width);
     }
@@ -130,8 +131,9 @@ dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_to
     return DT_OK;
 }
 
-/* Inserts new rows between those that are listed, from the last to the first, so that moved rows
- * only overwrite memory that is no longer needed. grad NULL: the rows are only listed. */
+/* Inserts new rows into the list, and their gradients into grad, from the last row to the first, so
+ * that moving a row only overwrites memory that is no longer needed. grad NULL: only the list
+ * changes. */
 DT__CLONES
 static void rows_touched(const struct dt__entries *entries, const struct dt__input_rows *rows,
                          const struct dt_touched *touched, float *grad)
@@ -150,14 +152,14 @@ static void rows_touched(const struct dt__entries *entries, const struct dt__inp
         if (row && moves && old != to) memcpy(row, grad + old * width, width * sizeof *row);
         if (row && !moves) memset(row, 0, width * sizeof *row);
         if (touched->row[to] != number) continue;
-        const size_t begin = group_begin(entries, e);
+        const size_t begin = input_begin(entries, e);
         if (row) row_add(entries, begin, e, rows, row);
         e = begin;
     }
 }
 
-/* Lists the dense inputs, which are the first of any list. */
-static void rows_begin(size_t dense, const struct dt_touched *touched)
+/* Starts the list with the dense inputs, which have the lowest numbers. */
+static void rows_list_dense(size_t dense, const struct dt_touched *touched)
 {
     for (size_t i = *touched->count; i < dense; i++)
         touched->row[i] = (uint32_t)i;
@@ -167,7 +169,7 @@ static void rows_begin(size_t dense, const struct dt_touched *touched)
 void dt__entries_list(const struct dt__entries *entries, uint32_t dense,
                       const struct dt_touched *inout)
 {
-    rows_begin(dense, inout);
+    rows_list_dense(dense, inout);
     rows_touched(entries, &(struct dt__input_rows){0}, inout, NULL);
 }
 
@@ -183,7 +185,7 @@ void dt__entries_gradient(const struct dt__entries *entries, const struct dt__in
     }
     if (!accumulate) {
         *touched->count = 0;
-        rows_begin(dense, touched);
+        rows_list_dense(dense, touched);
     }
     rows_touched(entries, rows, touched, grad);
 }

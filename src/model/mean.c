@@ -1,5 +1,5 @@
 /* The mean of several networks. A running mean adds one member after another, in the space where
- * predictions are averaged (dt__model_to_mean); the outputs are those that yield this prediction.
+ * predictions are averaged (dt__model_to_mean); at the end the mean is converted back to outputs.
  * Source: Welford, "Note on a method for calculating corrected sums of squares and products",
  * Technometrics 1962. */
 #include "model/mean.h"
@@ -30,8 +30,8 @@ dt_status dt__mean_text(const struct dt_model_desc *member, bool first, struct d
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-/* Parses the encoding at the start of a member's text. Returns the layers. */
-static char *encoding_take(char *text, const struct dt_model_desc *all, struct dt_model_desc *out)
+/* Parses the encoding at the start of a member's text into `out`. Returns the rest, the layers. */
+static char *encoding_parse(char *text, const struct dt_model_desc *all, struct dt_model_desc *out)
 {
     char word[16] = "";
     int width = 0, length = 0;
@@ -47,7 +47,8 @@ static char *encoding_take(char *text, const struct dt_model_desc *all, struct d
     return rest + 1;
 }
 
-/* Creates the next member from its text, which it overwrites. *at: where its table begins. */
+/* Creates the next member from its text, which is overwritten. *at: offset of the member's table in
+ * encode_table; advanced to the next member's. */
 static dt_status member_make(struct dt_model *model, char *text, int *at)
 {
     const struct dt_model_desc *all = &model->desc;
@@ -59,7 +60,7 @@ static dt_status member_make(struct dt_model *model, char *text, int *at)
         text++;
     for (char *end = text + strlen(text); end > text && isspace((unsigned char)end[-1]);)
         *--end = '\0';
-    desc.layers = encoding_take(text, all, &desc);
+    desc.layers = encoding_parse(text, all, &desc);
     if (!desc.encode && !desc.categories) desc.dense = 0;
     if (dt__is_mean(desc.layers)) return dt_fail(DT_EUSAGE, "a mean in a mean");
     desc.encode_count = (int)dt__encoding_count(&desc);
@@ -73,8 +74,8 @@ static dt_status member_make(struct dt_model *model, char *text, int *at)
     return DT_OK;
 }
 
-/* Lists the member's tensors after those of the earlier members. */
-static dt_status member_list(struct dt_model *model, int number)
+/* Appends the member's tensors to the model's list. */
+static dt_status member_add_tensors(struct dt_model *model, int number)
 {
     const struct dt_model *member = model->member[number];
     const int layers = model->tensors ? model->tensor[model->tensors - 1].layer + 1 : 0;
@@ -113,7 +114,7 @@ dt_status dt__mean_members(struct dt_model *model)
         next = strchr(member, '|');
         if (next) *next++ = '\0';
         status = member_make(model, member, &at);
-        if (!status) status = member_list(model, model->members - 1);
+        if (!status) status = member_add_tensors(model, model->members - 1);
         if (status) status = dt_fail_prefix(status, "member %d: ", model->members);
     }
     if (!status && at != model->desc.encode_count)
@@ -129,11 +130,12 @@ dt_status dt__mean_members(struct dt_model *model)
 struct dt__mean {
     const struct dt_model *model;
     struct dt_network **network; /* (members) */
-    float *member;               /* (max_rows, nout) of one member */
-    float *mean, *squares;       /* (max_rows, nout) the mean, and squared differences from it */
-    int members;                 /* of the mean */
-    float *plain;                /* (max_rows, dense) rows without ranks; NULL: all members read
-                                  * ranks */
+    float *member;               /* (max_rows, nout) predictions of the current member */
+    float *mean, *squares;       /* (max_rows, nout) running mean, and sum of squared differences
+                                  * from it */
+    int members;                 /* number of members in the running mean */
+    float *plain;                /* (max_rows, dense) rows without z, for members without an
+                                  * encoding; NULL: batches have no z */
 };
 
 dt_status dt__mean_create(const struct dt_model *model, int max_rows, struct dt__mean **out)
@@ -173,8 +175,8 @@ void dt__mean_destroy(struct dt__mean *mean)
     dt_free(mean);
 }
 
-/* Returns the batch without the ranks of its numbers, for a network without an encoding. */
-static struct dt_batch batch_without_ranks(struct dt__mean *mean, const struct dt_batch *batch)
+/* Returns the batch without the z of its numbers, for a member without an encoding. */
+static struct dt_batch batch_without_z(struct dt__mean *mean, const struct dt_batch *batch)
 {
     const size_t columns = (size_t)mean->model->desc.encode_columns;
     const size_t width = (size_t)batch->ndense, dense = width - columns;
@@ -194,7 +196,7 @@ dt_status dt__mean_forward(struct dt__mean *mean, const float *params, const str
     struct dt_batch plain = *batch;
     if (mean->plain && batch->ndense != model->desc.dense + model->desc.encode_columns)
         return dt_fail(DT_EBUG, "rows of %d dense inputs", batch->ndense);
-    if (mean->plain) plain = batch_without_ranks(mean, batch);
+    if (mean->plain) plain = batch_without_z(mean, batch);
     memset(mean->mean, 0, count * sizeof *mean->mean);
     memset(mean->squares, 0, count * sizeof *mean->squares);
     mean->members = 0;
