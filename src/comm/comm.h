@@ -283,7 +283,7 @@ struct dt_exchange_spec {
     int row_ranges;
     size_t most_inputs;             /* upper bound on inputs that a worker needs at once; 0: all */
     dt_update_rows_fn *update_rows; /* if there are row-sparse ranges */
-    /* (matrices) rising, each in one bucket; not with row_range */
+    /* (matrices) rising, each in one bucket; not with row_range; borrowed by the exchange */
     const struct dt_factored *factored;
     int matrices;
     dt_tile_fn *tile; /* if there are factored matrices */

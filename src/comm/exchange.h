@@ -279,7 +279,7 @@ struct dt__step {
 struct dt_exchange {
     struct dt_world *world;
     struct dt_ranks all; /* the trainers; or spec.workers workers, whose first acts as bank */
-    struct dt_exchange_spec spec; /* with defaults resolved; its ranges and matrices are copied */
+    struct dt_exchange_spec spec; /* with defaults resolved; its row ranges are copied */
     const struct dt__backend *backend;
     const struct dt__kind **kind; /* the backend's kinds that have ranges, then NULL */
     struct dt__arena *arena;

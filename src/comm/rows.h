@@ -71,7 +71,8 @@ dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t par
 /* Returns the lists (ranges) of a replica of this node; NULL: gradients of rows are whole. */
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica);
 
-/* Functions (struct dt__kind) that touched and distributed rows have in common. */
+/* Functions (struct dt__kind) that touched and distributed rows have in common. dt__rows_create:
+ * DT_EMEMORY; DT_EUSAGE: a range crosses the end of a bucket. */
 dt_status dt__rows_create(struct dt_exchange *x, struct dt__layout *layout);
 bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *out);
 void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
