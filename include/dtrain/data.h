@@ -1,8 +1,8 @@
 /* data: rows in a program's memory.
  *
- * Structs that a program fills begin with their size, so that programs compiled with an older or a
- * newer header run with this library. Initialise them with their _INIT macro, then set members. A
- * member that the library does not know must be 0, else the call returns DT_EUSAGE. */
+ * A struct that a program fills begins with its size, so that a program compiled with an older or a
+ * newer header runs with this library. Initialise the struct with its _INIT macro, then set
+ * members. A call returns DT_EUSAGE if a member that the library does not know is not 0. */
 #ifndef DTRAIN_DATA_H
 #define DTRAIN_DATA_H
 
@@ -17,18 +17,18 @@ struct dt_arrays {
     size_t size; /* sizeof(struct dt_arrays) */
     uint64_t rows;
     int features, targets; /* targets: columns of `target`; 0 for classes */
-    const float *x;        /* (rows, features) finite; a picture: channels last, see data.shape */
-    const int32_t *label;  /* model.task=classify: (rows), classes from 0 */
+    const float *x;        /* (rows, features) finite; pictures: channels last, see data.shape */
+    const int32_t *label;  /* classify: (rows) class numbers, from 0 */
     const float *target;   /* regress, multilabel: (rows, targets) finite */
     const float *weight;   /* (rows) weights of the samples, at least 0; NULL: all 1 */
-    /* (rows) of training rows. NULL: none. Rows of one group are either trained on or held out;
-     * held-out rows are the latest. See data.group and data.time. */
+    /* Only for training rows; (rows) or NULL. Rows of one group are all trained on or all held out.
+     * With times, the latest rows are held out. See data.group and data.time. */
     const int64_t *group;
     const double *time; /* finite, in seconds */
 };
 #define DT_ARRAYS_INIT                                                                             \
     {                                                                                              \
-        sizeof(struct dt_arrays), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL                                \
+        sizeof(struct dt_arrays), 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL                      \
     }
 
 #ifdef __cplusplus

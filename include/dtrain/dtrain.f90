@@ -1,8 +1,9 @@
-! dtrain for Fortran 2008: train on rows in memory inside an MPI program, and answer rows with a model.
+! dtrain for Fortran 2008: trains on rows in memory inside an MPI program, and predicts rows.
 !     mpifort $(pkg-config --cflags dtrain) .../include/dtrain/dtrain.f90 mine.f90 $(pkg-config --libs dtrain)
-! A row's features are contiguous: x(features, rows). Status 0 is good, dtrain_stopped a run that was
-! stopped and has saved its state, dtrain_usage wrong settings or sizes; else another number (enum
-! dt_status of base.h). dtrain_error() says what is wrong.
+! The features of a row are contiguous: x(features, rows). A status is 0 for success,
+! dtrain_stopped for a run that was stopped and has saved a checkpoint, dtrain_usage for wrong
+! settings or sizes, or another value of enum dt_status in base.h. dtrain_error() returns the text
+! of the last failure.
 module dtrain
     use, intrinsic :: iso_c_binding
     implicit none
@@ -13,7 +14,7 @@ module dtrain
     ! DT_EUSAGE, DT_STOPPED
     integer, parameter, public :: dtrain_usage = 1, dtrain_stopped = 9
 
-    ! Why this module has refused the last call; empty: the library was called.
+    ! Error text if this module refused the last call; empty if it called the library.
     character(100) :: refusal = ''
 
     ! A trained model, from dtrain_open to dtrain_close.
@@ -92,9 +93,9 @@ module dtrain
 
 contains
 
-    ! Trains as the settings say: lines of section.key=value, with new_line('a') between them. Collective
-    ! over the communicator (of mpi_f08: comm%MPI_VAL). Every rank passes the same rows. label: classes
-    ! from 0 on. target(targets, rows): for model.task=regress.
+    ! Trains as the settings say: lines of section.key=value, separated by new_line('a').
+    ! Collective over the communicator (with mpi_f08: comm%MPI_VAL). Every rank passes the same
+    ! rows. label: class numbers, from 0. target(targets, rows): for model.task=regress.
     subroutine dtrain_train(comm, settings, x, status, label, target)
         integer, intent(in) :: comm
         character(*), intent(in) :: settings
@@ -125,13 +126,13 @@ contains
         call dt_world_destroy(world)
     end subroutine
 
-    ! Asks for a stop: the training in progress, or the next one, saves a checkpoint and returns dtrain_stopped
-    ! on all ranks.
+    ! Requests a stop: the training in progress, or the next one, saves a checkpoint and returns
+    ! dtrain_stopped on all ranks.
     subroutine dtrain_stop()
         call dt_stop_request()
     end subroutine
 
-    ! Refuses a call whose sizes are wrong, before the library reads its arrays.
+    ! Checks the sizes of a call's arrays before the library reads them.
     subroutine check(fit, text, status)
         logical, intent(in) :: fit
         character(*), intent(in) :: text
@@ -143,7 +144,7 @@ contains
         refusal = text
     end subroutine
 
-    ! Returns what went wrong last.
+    ! Returns the text of the last failure.
     function dtrain_error() result(text)
         character(:), allocatable :: text
         character(kind=c_char), pointer :: letters(:)
@@ -177,21 +178,22 @@ contains
         predictor%handle = c_null_ptr
     end subroutine
 
-    ! Numbers in a row; 0: no model is open.
+    ! Returns the numbers per row; 0 if no model is open.
     integer function dtrain_features(predictor)
         type(dtrain_predictor), intent(in) :: predictor
         dtrain_features = 0
         if (c_associated(predictor%handle)) dtrain_features = dt_predictor_features(predictor%handle)
     end function
 
-    ! Numbers in an answer: a probability for each class, or a value for each target; 0: no model is open.
+    ! Returns the numbers per answer: a probability for each class, or a value for each target; 0
+    ! if no model is open.
     integer function dtrain_width(predictor)
         type(dtrain_predictor), intent(in) :: predictor
         dtrain_width = 0
         if (c_associated(predictor%handle)) dtrain_width = dt_predictor_width(predictor%handle)
     end function
 
-    ! Answers rows x(features, rows) with answer(width, rows).
+    ! Predicts rows x(features, rows) into answer(width, rows).
     subroutine dtrain_predict(predictor, x, answer, status)
         type(dtrain_predictor), intent(in) :: predictor
         real(c_float), intent(in), contiguous :: x(:, :)

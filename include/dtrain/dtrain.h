@@ -1,5 +1,5 @@
-/* dtrain: the whole library. `pkg-config --cflags --libs dtrain` has the flags; library.md in the
- * documentation begins with a first program. */
+/* dtrain: includes the whole library. `pkg-config --cflags --libs dtrain` prints the flags;
+ * library.md in the documentation begins with a first program. */
 #ifndef DTRAIN_DTRAIN_H
 #define DTRAIN_DTRAIN_H
 

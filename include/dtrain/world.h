@@ -11,30 +11,30 @@ extern "C" {
 
 struct dt_world;
 
-/* Starts MPI and makes a world of all processes of the job; once in a process.
+/* Starts MPI and makes a world of all processes of the job. A process can call it once.
  * Collective over the job.
- * DT_EUSAGE: MPI has started already. Or the job has several processes, but MPI sees one in each:
- * another MPI's mpirun has started them. */
+ * DT_EUSAGE: MPI has started already; or the job has several processes, but each sees only itself,
+ * because another MPI's mpirun started them. */
 dt_status dt_world_create(struct dt_world **out);
 
 /* Makes a world of the ranks of a communicator, for a program with its own MPI_Init_thread
  * (MPI_THREAD_FUNNELED or more).
  * Collective over the communicator; fails on all its ranks or on none.
- * mpi_comm: points to an MPI_Comm, which is duplicated. stall_secs: seconds without progress in
- * this call, after which the watchdog ends the job; 0: never. During a training the watchdog obeys
- * run.stall_secs; between trainings it is off.
+ * mpi_comm: pointer to an MPI_Comm, which is duplicated. stall_secs: the watchdog ends the job
+ * after this many seconds without progress in this call; 0: never. During a training the watchdog
+ * obeys run.stall_secs; between trainings it is off.
  * DT_EUSAGE: MPI has not started, or has ended. Errors of MPI, and the watchdog, end the whole
  * program by MPI_Abort. */
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
-/* Like dt_world_attach, from a communicator of Fortran, comm%MPI_VAL with mpi_f08. */
+/* Like dt_world_attach, with a Fortran communicator (comm%MPI_VAL with mpi_f08). */
 dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out);
 
-/* Ends the world, and MPI if dt_world_create has started it. A world of dt_world_attach ends before
- * MPI_Finalize. Collective over the world. */
+/* Ends the world, and also MPI if dt_world_create made the world. Call it before MPI_Finalize if
+ * dt_world_attach made the world. Collective over the world. NULL is fine. */
 void dt_world_destroy(struct dt_world *world);
 
-int dt_world_rank(const struct dt_world *world); /* of this process, from 0 */
-int dt_world_size(const struct dt_world *world);
+int dt_world_rank(const struct dt_world *world); /* rank of this process, from 0 */
+int dt_world_size(const struct dt_world *world); /* number of ranks */
 
 #ifdef __cplusplus
 }

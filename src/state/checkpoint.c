@@ -1,25 +1,26 @@
-/* The tables of records: a new member of a checkpoint is a row here. Also the order of its vectors:
- * params, best, the optimizer's, then each group's state and difference. */
+/* The tables of records, in which each stored member of a checkpoint is a row, and the order of its
+ * vectors: parameters, best model, the optimizer's states, then the states and the difference of
+ * each group. */
 #include "state/checkpoint.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #define AT(member) offsetof(struct dt_checkpoint, member)
-#define ROW(name, stored, of, ...)                                                                 \
+#define ROW(name, stored, to, ...)                                                                 \
     {                                                                                              \
-        .path = name, .type = DT__H5_##stored, .member = AT(of), __VA_ARGS__                       \
+        .path = name, .type = DT__H5_##stored, .member = AT(to), __VA_ARGS__                       \
     }
 #define OPTIONAL .optional = true
 #define POINTER .pointer = true
-#define OF(number) .pointer = true, .count = AT(number)
+#define COUNTED_BY(number) .pointer = true, .count = AT(number)
 
-/* Nothing of it is in a file unless something was fitted. */
-#define FITTED(name, stored, of)                                                                   \
-    ROW("/certainty" name, stored, certainty.of, OPTIONAL, .when = AT(certainty.known))
+/* A record of dt_certainty: stored only if something was fitted. */
+#define FITTED(name, stored, to)                                                                   \
+    ROW("/certainty" name, stored, certainty.to, OPTIONAL, .only_if = AT(certainty.known))
 
 static const struct dt__record SCHEMA[] = {
-    ROW("/schema@task", TEXT, schema.task, .words = DT_TASK_CHOICES),
+    ROW("/schema@task", TEXT, schema.task, .choices = DT_TASK_CHOICES),
     ROW("/schema@features", I32, schema.features),
     ROW("/schema@height", I32, schema.shape[0]),
     ROW("/schema@width", I32, schema.shape[1]),
@@ -27,21 +28,22 @@ static const struct dt__record SCHEMA[] = {
     ROW("/schema@classes", I32, schema.classes),
     ROW("/schema@targets", I32, schema.targets),
     ROW("/schema@scale", F64, schema.scale),
-    ROW("/schema@encoded", I32, schema.encoded, OPTIONAL, .when = AT(schema.encoded)),
-    ROW("/schema@quantiles", I32, schema.quantiles, OPTIONAL, .when = AT(schema.encoded)),
+    ROW("/schema@encoded", I32, schema.encoded, OPTIONAL, .only_if = AT(schema.encoded)),
+    ROW("/schema@quantiles", I32, schema.quantiles, OPTIONAL, .only_if = AT(schema.encoded)),
     ROW("/schema@clip", F64, schema.clip),
     ROW("/schema@label_column", TEXT, schema.label_column, POINTER, OPTIONAL),
-    ROW("/schema/mean", F32, schema.mean, OPTIONAL, OF(schema.features)),
-    ROW("/schema/inv_std", F32, schema.inv_std, OPTIONAL, OF(schema.features)),
-    ROW("/schema/encoded", I64, schema.encoded_feature, OPTIONAL, OF(schema.encoded)),
-    ROW("/schema/quantiles", F32, schema.quantile, OPTIONAL, OF(schema.quantiles)),
-    ROW("/schema/target_mean", F32, schema.target_mean, OPTIONAL, OF(schema.targets)),
-    ROW("/schema/target_std", F32, schema.target_std, OPTIONAL, OF(schema.targets)),
-    ROW("/schema/target_least", F32, schema.target_least, OPTIONAL, OF(schema.targets)),
-    ROW("/schema/target_greatest", F32, schema.target_greatest, OPTIONAL, OF(schema.targets)),
-    ROW("/schema/feature_names", TEXT, schema.feature_names, OPTIONAL, OF(schema.features)),
-    ROW("/schema/label_names", TEXT, schema.label_names, OPTIONAL, OF(schema.classes)),
-    ROW("/schema/label_numbers", I64, schema.label_numbers, OPTIONAL, OF(schema.classes)),
+    ROW("/schema/mean", F32, schema.mean, OPTIONAL, COUNTED_BY(schema.features)),
+    ROW("/schema/inv_std", F32, schema.inv_std, OPTIONAL, COUNTED_BY(schema.features)),
+    ROW("/schema/encoded", I64, schema.encoded_feature, OPTIONAL, COUNTED_BY(schema.encoded)),
+    ROW("/schema/quantiles", F32, schema.quantile, OPTIONAL, COUNTED_BY(schema.quantiles)),
+    ROW("/schema/target_mean", F32, schema.target_mean, OPTIONAL, COUNTED_BY(schema.targets)),
+    ROW("/schema/target_std", F32, schema.target_std, OPTIONAL, COUNTED_BY(schema.targets)),
+    ROW("/schema/target_least", F32, schema.target_least, OPTIONAL, COUNTED_BY(schema.targets)),
+    ROW("/schema/target_greatest", F32, schema.target_greatest, OPTIONAL,
+        COUNTED_BY(schema.targets)),
+    ROW("/schema/feature_names", TEXT, schema.feature_names, OPTIONAL, COUNTED_BY(schema.features)),
+    ROW("/schema/label_names", TEXT, schema.label_names, OPTIONAL, COUNTED_BY(schema.classes)),
+    ROW("/schema/label_numbers", I64, schema.label_numbers, OPTIONAL, COUNTED_BY(schema.classes)),
     {0},
 };
 
@@ -60,24 +62,25 @@ static const struct dt__record MODEL[] = {
     ROW("/@best_stop", U8, best.stop),
     ROW("/@best_era", I64, best.era, OPTIONAL),
     ROW("/model@layers", TEXT, desc.layers, POINTER),
-    ROW("/model@task", TEXT, desc.task, .words = DT_TASK_CHOICES),
+    ROW("/model@task", TEXT, desc.task, .choices = DT_TASK_CHOICES),
     ROW("/model@nout", I32, desc.nout),
     ROW("/model@height", I32, desc.shape[0]),
     ROW("/model@width", I32, desc.shape[1]),
     ROW("/model@channels", I32, desc.shape[2]),
-    /* Only with an embedding or encoded numbers; only with a loss that is not the task's
-     * default. */
-    ROW("/model@dense", I32, desc.dense, OPTIONAL, .when = AT(desc.dense)),
-    ROW("/model@encode", TEXT, desc.encode, OPTIONAL, .words = DT_ENCODE_CHOICES,
-        .when = AT(desc.encode)),
-    ROW("/model@encode_columns", I32, desc.encode_columns, OPTIONAL, .when = AT(desc.encode)),
-    ROW("/model@encode_width", I32, desc.encode_width, OPTIONAL, .when = AT(desc.encode)),
-    ROW("/model@encode_count", I32, desc.encode_count, OPTIONAL, .when = AT(desc.encode)),
-    ROW("/model/encoding", F32, desc.encode_table, OPTIONAL, OF(desc.encode_count)),
-    ROW("/model@categories", I32, desc.categories, OPTIONAL, .when = AT(desc.categories)),
-    ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .words = DT_LOSS_CHOICES, .when = AT(desc.loss)),
-    ROW("/model@quantiles", TEXT, desc.quantiles, POINTER, OPTIONAL, .when = AT(desc.loss)),
-    ROW("/model@huber_delta", F64, desc.huber_delta, OPTIONAL, .when = AT(desc.loss)),
+    /* `dense` is stored only with an embedding or encoded numbers, `loss` only if it is not the
+     * task's default. */
+    ROW("/model@dense", I32, desc.dense, OPTIONAL, .only_if = AT(desc.dense)),
+    ROW("/model@encode", TEXT, desc.encode, OPTIONAL, .choices = DT_ENCODE_CHOICES,
+        .only_if = AT(desc.encode)),
+    ROW("/model@encode_columns", I32, desc.encode_columns, OPTIONAL, .only_if = AT(desc.encode)),
+    ROW("/model@encode_width", I32, desc.encode_width, OPTIONAL, .only_if = AT(desc.encode)),
+    ROW("/model@encode_count", I32, desc.encode_count, OPTIONAL, .only_if = AT(desc.encode)),
+    ROW("/model/encoding", F32, desc.encode_table, OPTIONAL, COUNTED_BY(desc.encode_count)),
+    ROW("/model@categories", I32, desc.categories, OPTIONAL, .only_if = AT(desc.categories)),
+    ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .choices = DT_LOSS_CHOICES,
+        .only_if = AT(desc.loss)),
+    ROW("/model@quantiles", TEXT, desc.quantiles, POINTER, OPTIONAL, .only_if = AT(desc.loss)),
+    ROW("/model@huber_delta", F64, desc.huber_delta, OPTIONAL, .only_if = AT(desc.loss)),
     FITTED("@known", I32, known),
     FITTED("@positive", I32, positive),
     FITTED("@temperature", F64, temperature),
@@ -85,12 +88,12 @@ static const struct dt__record MODEL[] = {
     FITTED("@rows_crc", U32, rows_crc),
     FITTED("@coverage", F64, coverage),
     FITTED("@residuals", I32, residuals),
-    ROW("/certainty/residuals", F32, certainty.residual, OPTIONAL, OF(certainty.residuals)),
+    ROW("/certainty/residuals", F32, certainty.residual, OPTIONAL, COUNTED_BY(certainty.residuals)),
     {0},
 };
 
 static const struct dt__record RESUME[] = {
-    ROW("/@mode", TEXT, mode, .words = DT_MODE_CHOICES),
+    ROW("/@mode", TEXT, mode, .choices = DT_MODE_CHOICES),
     ROW("/@seed", U64, seed),
     ROW("/@replicas", I32, replicas),
     ROW("/@samples", U64, samples),
@@ -101,15 +104,15 @@ static const struct dt__record RESUME[] = {
     ROW("/@data_crc", U32, data_crc),
     ROW("/@content_crc", U32, content_crc, OPTIONAL),
     ROW("/@history", TEXT, history, POINTER, OPTIONAL),
-    ROW("/replicas/draws", U64, draws, OF(replicas)),
-    ROW("/replicas/loss_sums", F64, loss_sums, OF(replicas)),
+    ROW("/replicas/draws", U64, draws, COUNTED_BY(replicas)),
+    ROW("/replicas/loss_sums", F64, loss_sums, COUNTED_BY(replicas)),
     ROW("/optimizer@state0", TEXT, state_name[0], POINTER, OPTIONAL),
     ROW("/optimizer@state1", TEXT, state_name[1], POINTER, OPTIONAL),
     ROW("/optimizer@state2", TEXT, state_name[2], POINTER, OPTIONAL),
-    ROW("/groups@groups", I32, groups, OPTIONAL, .when = AT(groups)),
-    ROW("/groups@state0", TEXT, group_state_name[0], POINTER, OPTIONAL, .when = AT(groups)),
-    ROW("/groups@state1", TEXT, group_state_name[1], POINTER, OPTIONAL, .when = AT(groups)),
-    ROW("/groups@state2", TEXT, group_state_name[2], POINTER, OPTIONAL, .when = AT(groups)),
+    ROW("/groups@groups", I32, groups, OPTIONAL, .only_if = AT(groups)),
+    ROW("/groups@state0", TEXT, group_state_name[0], POINTER, OPTIONAL, .only_if = AT(groups)),
+    ROW("/groups@state1", TEXT, group_state_name[1], POINTER, OPTIONAL, .only_if = AT(groups)),
+    ROW("/groups@state2", TEXT, group_state_name[2], POINTER, OPTIONAL, .only_if = AT(groups)),
     {0},
 };
 _Static_assert(DT_CHECKPOINT_STATE == 3, "a row for each vector's name");
@@ -150,7 +153,7 @@ bool dt__vector_at(struct dt_checkpoint *c, int index, struct dt__vector *out)
         out->name = c->group_state_name[i];
         out->at = &c->group_state[group * c->group_nstate + i];
         out->trained = true;
-    } else if (c->group_difference) { /* all groups have one, or none */
+    } else if (c->group_difference) { /* either all groups have one or none has */
         out->at = &c->group_difference[group];
     }
     snprintf(out->path, sizeof out->path, "/groups/%d/%s", group, out->name);

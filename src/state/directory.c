@@ -1,8 +1,8 @@
-/* A run directory's files.
+/* The files of a run directory.
  *
- * ckpt/ holds step-000001200.h5 etc., and latest.h5, a link to the newest verified one. A resume
- * takes that file, or the next older valid one; retention counts from there (list_steps). The
- * process that may write holds lock. */
+ * ckpt/ holds checkpoints such as step-000001200.h5, and latest.h5, a link to the newest verified
+ * one. A resume loads that one or, if it is damaged, the next older valid one; retention counts in
+ * the same order (list_steps). Only the process that holds the file `lock` writes. */
 #include "state/directory.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ struct dt__path dt__path(const char *format, ...)
     return path;
 }
 
-/* Lists all names in a directory; a missing one has none. */
+/* Lists the names of all entries of a directory; a missing directory has none. */
 static dt_status dir_list(const char *dir, struct dt__names *out)
 {
     struct dirent *entry;
@@ -53,8 +53,8 @@ static int rising(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted by distance below `first`; for a number above it the difference wraps, so it comes after
- * all others. */
+/* Sorts by distance below `first`. For a number above `first` the difference wraps around, which
+ * puts it after all others. */
 dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, uint64_t first,
                           struct dt__numbers *out)
 {
@@ -112,7 +112,7 @@ struct dt__path dt__step_path(const char *dir, uint64_t step)
     return dt__path("%s/%s", dir, dt__checkpoint_name(step, name));
 }
 
-/* Returns true if a name is exactly that of some step. */
+/* Returns true if a name is exactly the file name for some step. */
 static bool parse_name(const char *name, uint64_t *out)
 {
     unsigned long long step;
@@ -123,17 +123,18 @@ static bool parse_name(const char *name, uint64_t *out)
     return true;
 }
 
-/* Returns true for leftovers of a killed save; see dt__file_write. */
+/* Returns true for a temporary file that a killed save left; see dt__file_write. */
 static bool is_leftover(const char *name)
 {
     return strstr(name, ".h5.tmp-") &&
            (!strncmp(name, "step-", 5) || !strncmp(name, LATEST, strlen(LATEST)));
 }
 
-/* Lists the steps of the checkpoints in `dir`, whole or not, in the order in which they are loaded
- * and kept: from the one that latest.h5 names down to the oldest, then later ones, of an abandoned
- * branch (a resume from an older checkpoint, or damaged files). Without that link, or if it leads
- * to anything but a checkpoint in the same directory, the highest is first. */
+/* Lists the steps of the checkpoints in `dir`, valid or not, in the order in which they are loaded
+ * and kept: the one that latest.h5 names, older ones from the newest on, then later ones, which an
+ * abandoned branch left (after a resume from an older checkpoint, or past damaged files). If
+ * latest.h5 is missing or does not name a checkpoint in this directory, the order starts at the
+ * highest step. */
 static dt_status list_steps(const char *dir, struct dt__numbers *out)
 {
     char target[64];
@@ -166,13 +167,15 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
     uint64_t before;
     DT_TRY(dt__dir_make(dir));
     DT_TRY(dt__dir_clear(dir, is_leftover));
-    /* The previous checkpoint is not read again once there is a new one, and its page cache serves
-     * the new one: memory that a virtual machine must request from its host takes 10 times as long
-     * to fill (measured). */
+    /* The previous checkpoint will not be read again, so its page cache can serve the new one:
+     * memory that a virtual machine must first request from its host takes 10 times as long to fill
+     * (measured). */
     if (dt__checkpoint_newest(dir, &before)) {
         int fd =
             open(dt__step_path(dir, before).text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* only a hint */
+        if (fd >= 0)
+            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* only a hint; errors do not
+                                                                    * matter */
         if (fd >= 0) close(fd);
     }
     DT_TRY(dt__file_save(dt__step_path(dir, checkpoint->step).text, checkpoint, true));
@@ -182,8 +185,8 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
 
 /* ---- the newest ----------------------------------------------------------------------------- */
 
-/* A damaged or missing checkpoint is skipped. A refusal by the system is an error: an older state
- * would be taken for the newest. */
+/* Skips damaged and missing checkpoints. Any other error of the system, such as a missing
+ * permission, is returned: otherwise an older state would be taken for the newest. */
 dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
                                      struct dt_checkpoint *out, char **out_path, bool *out_found)
 {
@@ -226,7 +229,7 @@ bool dt__checkpoint_newest(const char *dir, uint64_t *out_step)
 
 /* ---- lock ----------------------------------------------------------------------------------- */
 
-/* Reads the text that the holder wrote into the lock. */
+/* Reads the first line of the lock file, which describes the holder. */
 static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
 {
     ssize_t length = pread(fd, holder, DT_LOCK_HOLDER - 1, 0);
@@ -239,7 +242,7 @@ dt_status dt__lock_take(const char *run_dir, int *out_fd)
     const struct dt__path path = dt__path("%s/lock", run_dir);
     char host[65] = "", text[DT_LOCK_HOLDER], cause[16], state;
     dt_status status = DT_OK;
-    struct stat held, there;
+    struct stat held, current;
     int fd = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return dt__fail_errno(path.text, "cannot open");
     while (flock(fd, LOCK_EX | LOCK_NB)) {
@@ -254,14 +257,14 @@ dt_status dt__lock_take(const char *run_dir, int *out_fd)
                  run_dir, strerror(errno));
         break;
     }
-    /* If dt__run_unmake has unlinked the file in the meantime, it protects nothing: retry. */
-    if (!fstat(fd, &held) && (stat(path.text, &there) || held.st_ino != there.st_ino)) {
+    /* If dt__run_unmake has unlinked the file in the meantime, its lock protects nothing: retry. */
+    if (!fstat(fd, &held) && (stat(path.text, &current) || held.st_ino != current.st_ino)) {
         close(fd);
         return dt__lock_take(run_dir, out_fd);
     }
-    /* The first line is for the message to a second process, the second line for readers that ask
-     * whether the run continues; the lock holds without them. Synced, so that other hosts read it
-     * too. */
+    /* The first line is for the message that another process prints, the second one for readers
+     * that ask whether the run is still going on. The lock does not depend on either. The file is
+     * synced so that other hosts can read it too. */
     gethostname(host, sizeof host - 1);
     const uint64_t start = dt__process_start(getpid(), &state);
     int length = snprintf(text, sizeof text, "pid %ld on %s\nstart %llu\n", (long)getpid(), host,
@@ -288,15 +291,15 @@ void dt__run_unmake(const char *run_dir)
     (void)rmdir(run_dir);
 }
 
-dt_status dt__lock_seen(const char *run_dir, const char *holder, const char *here,
-                        const char *there)
+dt_status dt__lock_seen(const char *run_dir, const char *holder, const char *host,
+                        const char *holder_host)
 {
     char read[DT_LOCK_HOLDER];
     if (*holder && !strcmp(dt__lock_holder(run_dir, read), holder)) return DT_OK;
     return dt_fail(DT_EIO,
                    "run.dir=%s: %s does not see the directory of %s; put it on a file system that "
                    "both share",
-                   run_dir, here, there);
+                   run_dir, host, holder_host);
 }
 
 const char *dt__lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER])

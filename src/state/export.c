@@ -1,7 +1,8 @@
 /* Exported models: BASE/<step>/model.h5.
  *
- * A version is made under a hidden name and renamed, and hidden again before it is removed, so
- * readers find it whole or not at all. Loading accepts any path that leads to a model. */
+ * A version is made under a hidden name and then renamed; to remove it, it is first renamed to a
+ * hidden name. So readers find a version whole or not at all. Loading accepts any path that leads
+ * to a model. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* Returns true if a name is exactly a version's number. */
+/* Returns true if a name is exactly the number of a version. */
 static bool parse_version(const char *name, uint64_t *out)
 {
     char again[32];
@@ -28,7 +29,7 @@ static bool parse_version(const char *name, uint64_t *out)
     return true;
 }
 
-/* Name of a version that is being made or removed; readers skip such names. */
+/* prefix of the name of a version that is being made or removed; readers skip such names */
 #define HIDDEN ".tmp-"
 
 static bool is_hidden(const char *name)
@@ -48,8 +49,8 @@ static struct dt__path model_path(const char *base, uint64_t step)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Renames the directory `made` to `final`. If `final` exists, the two are exchanged atomically if
- * the file system can; else `final` is missing for a moment. */
+/* Renames the directory `made` to `final`. If `final` exists, exchanges the two atomically. If the
+ * file system cannot do that, `final` is missing for a moment. */
 static dt_status version_place(const char *final, const char *made)
 {
     const struct dt__path aside = dt__path("%s-old", made);
@@ -78,8 +79,8 @@ static dt_status version_make(const char *base, const struct dt_checkpoint *mode
     return status;
 }
 
-/* Hides the versions to be removed. Versions after `step` belong to an abandoned branch: the
- * version just made must be the highest. */
+/* Hides the versions that are to be removed: all but the `keep` newest up to `step`, and all after
+ * `step`. Those belong to an abandoned branch, and the version just made must be the highest. */
 static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
 {
     struct dt__numbers versions;
@@ -106,17 +107,17 @@ dt_status dt__export_write(const char *base, const struct dt_checkpoint *model, 
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* Finds the model of the highest version below `base`; a version that is still being copied and has
- * no model yet counts only if no other has one. */
+/* Finds the model of the highest version below `base` that has one. If none has one, returns that
+ * of the highest version, which may still be being copied. */
 static dt_status highest_version(const char *base, struct dt__path *out)
 {
     struct dt__numbers versions;
     DT_TRY(dt__dir_numbers(base, parse_version, UINT64_MAX, &versions));
     for (size_t i = 0; i < versions.count; i++) {
         const struct dt__path model = model_path(base, versions.items[i]);
-        const bool is_there = dt__path_exists(model.text);
-        if (i == 0 || is_there) *out = model;
-        if (is_there) break;
+        const bool exists = dt__path_exists(model.text);
+        if (i == 0 || exists) *out = model;
+        if (exists) break;
     }
     dt_free(versions.items);
     return DT_OK;
@@ -135,15 +136,17 @@ static dt_status fail_nothing(const char *path)
 
 dt_status dt__model_find(const char *path, bool best, char **out_file, char **out_ckpt)
 {
-    if (dt__path_exists(dt__path("%s/search.jsonl", path).text)) best = true; /* it has no others */
+    if (dt__path_exists(dt__path("%s/search.jsonl", path).text))
+        best = true; /* a search has no
+                                                                               * other model */
     const struct dt__path exports = dt__path("%s/export/best", path),
-                          own = dt__path("%s/" MODEL_FILE, path);
+                          model = dt__path("%s/" MODEL_FILE, path);
     struct dt__path file = {""}, ckpt = dt__path("%s/ckpt", path);
     uint64_t step;
     if (out_ckpt) *out_ckpt = NULL;
     if (!dt__path_is_dir(path)) return dt__strdup(path, out_file);
     if (best && dt__path_is_dir(exports.text)) DT_TRY(highest_version(exports.text, &file));
-    if (!*file.text && dt__path_exists(own.text)) file = own;
+    if (!*file.text && dt__path_exists(model.text)) file = model;
     if (!*file.text) DT_TRY(highest_version(path, &file));
     if (*file.text) return dt__strdup(file.text, out_file);
     if (!dt__path_exists(ckpt.text)) ckpt = dt__path("%s", path);
@@ -154,7 +157,8 @@ dt_status dt__model_find(const char *path, bool best, char **out_file, char **ou
     return status;
 }
 
-/* *out_gone: it failed because what was found no longer exists. */
+/* Loads what a path means. Sets *out_gone if it fails because the file that was found no longer
+ * exists. */
 static dt_status model_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path,
                             bool *out_gone)
 {
@@ -180,8 +184,8 @@ dt_status dt__export_load(const char *path, bool best, struct dt_checkpoint *out
 {
     bool gone;
     dt_status status = model_load(path, best, out, out_path, &gone);
-    /* A version may be replaced by a newer one right after it is found; with export.keep=1 it
-     * is. */
+    /* A newer version may replace this one between finding and loading it; with export.keep=1 this
+     * is likely. */
     if (gone && dt__path_is_dir(path)) status = model_load(path, best, out, out_path, &gone);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Output of dtrain inspect for checkpoints, models and shards. */
+/* Output of `dtrain inspect` for checkpoints, models and data files. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -63,8 +63,8 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
     return DT_OK;
 }
 
-/* Prints what the weights depend on besides the configuration: a line for each entry of the
- * history, which is JSON. */
+/* Prints what the weights depend on besides the configuration: one line for each change in the
+ * history, whose lines are JSON objects. */
 static void print_history(const char *history, FILE *out)
 {
     for (const char *line = history; line && *line;
@@ -88,7 +88,7 @@ static void print_history(const char *history, FILE *out)
 static void print_run(const struct dt_checkpoint *from, FILE *out)
 {
     char mode[16];
-    /* The configuration's text, which the program wrote, has a line "optimizer = adam". */
+    /* The configuration's text comes from dt_config_print and has a line "optimizer = adam". */
     const char *line = "\noptimizer = ", *at = strstr(from->config, line);
     at = at ? at + strlen(line) : "unknown";
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
@@ -123,7 +123,7 @@ static dt_status print_ours(const char *path, FILE *out)
     return status;
 }
 
-/* Prints the arrays of a data file, and why some of it cannot be read. */
+/* Prints the arrays of an HDF5 data file, with the reason for each array that cannot be read. */
 static dt_status print_data(const char *path, FILE *out)
 {
     enum { MOST = 100 };
@@ -155,8 +155,8 @@ dt_status dt__inspect(const char *path, FILE *out)
     char *file, start[7] = "";
     DT_TRY(dt__model_find(path, false, &file, NULL));
     if (dt__path_is_dir(path)) fprintf(out, "%s\n", file);
-    /* The first bytes say whether the file is one of this program's. If it cannot be read, the
-     * reader reports the error. */
+    /* The first bytes show whether dtrain wrote the file. If they cannot be read, the reader of
+     * checkpoints reports the error. */
     int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, start, sizeof start);
     if (fd >= 0) close(fd);

@@ -1,4 +1,4 @@
-/* Checkpoints and models on disk: the user block, and their records as HDF5. */
+/* Checkpoints and models on disk: the user block, and the records as HDF5. */
 #include "state/saved_file.h"
 
 #include <errno.h>
@@ -21,9 +21,9 @@ enum { MAX_REPLICAS = 65536, NAME_SIZE = 24 };
 /* ---- the user block ------------------------------------------------------------------------- */
 
 struct header {
-    bool whole;     /* a checkpoint; else a model */
+    bool whole;     /* true: a checkpoint; false: a model */
     uint32_t crc;   /* CRC-32C of everything after the user block */
-    uint64_t bytes; /* number of these bytes */
+    uint64_t bytes; /* number of bytes after the user block */
 };
 
 static void header_print(const struct header *header, unsigned char block[DT__USER_BLOCK])
@@ -56,7 +56,7 @@ static dt_status header_parse(const char *path, const unsigned char block[DT__US
     return DT_OK;
 }
 
-/* Returns true if size and checksum agree with the user block; a dt_file_verify_fn. */
+/* Checks the size and checksum of a file against its user block; a dt_file_verify_fn. */
 static dt_status file_verify(const char *path, void *out_header)
 {
     struct header *header = out_header;
@@ -97,7 +97,8 @@ static bool is_left_out(const struct dt_tensor *tensor, const struct dt__vector 
     return vector->trained && tensor->role == DT_TENSOR_STATE;
 }
 
-/* -0 is not zero: what is read back must have the checksum of what was written. */
+/* Returns true if all values are +0. -0 does not count: what is read back must have the checksum of
+ * what was written. */
 static bool row_is_zero(const float *row, size_t width)
 {
     for (size_t i = 0; i < width; i++)
@@ -105,7 +106,7 @@ static bool row_is_zero(const float *row, size_t width)
     return true;
 }
 
-/* Adds an array; rank 0 is an attribute. */
+/* Adds an array, or an attribute if `rank` is 0. */
 static void put_array(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
                       int rank, const uint64_t *dims, const void *data)
 {
@@ -115,9 +116,10 @@ static void put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
     dt__h5_put(layout, &item, NULL);
 }
 
-/* Replaces a row-sparse tensor by its rows that are not all 0, if that halves it: their ascending
- * numbers as NAME_rows (u32), and the rows as NAME_values (f32). Returns false if there are more
- * such rows or, unless the tensor is `sparse`, more than one. */
+/* Stores a row-sparse tensor by its nonzero rows, if that at least halves its size: NAME_rows has
+ * their ascending numbers (u32), NAME_values the rows (f32). Returns false, without storing
+ * anything, if too many rows are nonzero. Unless `sparse` is true, more than one nonzero row is too
+ * many. */
 static bool put_rows(struct dt__h5_layout *layout, const char *path, const struct dt_tensor *tensor,
                      const float *values, bool sparse)
 {
@@ -128,7 +130,7 @@ static bool put_rows(struct dt__h5_layout *layout, const char *path, const struc
     size_t count = 0, at = 0;
     for (size_t r = 0; r < rows && count <= most; r++)
         count += !row_is_zero(values + r * width, width);
-    if (count == 0) count = 1; /* files have no empty arrays */
+    if (count == 0) count = 1; /* a file cannot hold an empty array */
     if (count > most) return false;
     uint32_t *row = dt__h5_layout_alloc(layout, count, sizeof *row);
     float *value = dt__h5_layout_alloc(layout, count * width, sizeof *value);
@@ -146,9 +148,10 @@ static bool put_rows(struct dt__h5_layout *layout, const char *path, const struc
     return true;
 }
 
-/* Rows of zeros are left out if that halves a `sparse` tensor: after training with train.l1, or
- * with more hash buckets than categories. In an optimizer's state they are left out if all are
- * zeros, as in the rounding errors of touched rows, which are never kept. */
+/* Stores a vector, tensor by tensor. With `sparse`, a row-sparse tensor is stored by its nonzero
+ * rows if that halves it, as after training with train.l1 or with more hash buckets than
+ * categories. A row-sparse tensor of an optimizer's state is stored in this way only if it is all
+ * zeros, as are the rounding errors of touched rows. */
 static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *vector,
                        const struct dt_model *model, bool sparse)
 {
@@ -164,7 +167,7 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
     }
 }
 
-/* Finds an array of exactly this type and shape. */
+/* Finds an array and checks that it has this type and shape. */
 static dt_status find_array(const struct dt__h5_file *file, const char *path, enum dt__h5_type type,
                             int rank, const uint64_t *dims, const struct dt__h5_item **out)
 {
@@ -176,7 +179,7 @@ static dt_status find_array(const struct dt__h5_file *file, const char *path, en
     return DT_OK;
 }
 
-/* Reads the rows of a tensor that are not 0 to their positions. */
+/* Reads the nonzero rows of a tensor into `out`, which is zeroed. */
 static dt_status load_rows(struct dt__h5_file *file, const struct dt_tensor *tensor,
                            const struct dt__h5_item *values, const struct dt__h5_item *rows,
                            float *out)
@@ -201,7 +204,8 @@ done:
     return status;
 }
 
-/* Reads a tensor, whole or by its rows that are not 0; out NULL: returns whether it exists. */
+/* Reads a tensor, stored whole or by its nonzero rows. If `out` is NULL, only checks that the file
+ * has it with the right type and shape. */
 static dt_status load_tensor(struct dt__h5_file *file, const char *group,
                              const struct dt_tensor *tensor, float *out)
 {
@@ -223,8 +227,8 @@ static dt_status load_tensor(struct dt__h5_file *file, const char *group,
                 : dt__h5_read(file, values, 0, dims[0], DT__H5_F32, out);
 }
 
-/* Reads into new memory, which is allocated only if all required tensors are in the file; the
- * others are 0. */
+/* Reads a vector into new memory, which is allocated only after all tensors have been found.
+ * Tensors that the file does not store are 0. */
 static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *vector,
                              const struct dt_model *model, const char *near_path)
 {
@@ -250,12 +254,12 @@ static void put_record(struct dt__h5_layout *layout, const struct dt__record *re
     const void *member = (const char *)from + record->member;
     const uint64_t count = record->count ? (uint64_t)dt__record_int(from, record->count) : 0;
     char word[NAME_SIZE];
-    if (record->when && !dt__record_int(from, record->when)) return;
+    if (record->only_if && !dt__record_int(from, record->only_if)) return;
     if (record->pointer) member = *(const void *const *)member;
     if (!member) return;
-    if (record->words)
+    if (record->choices)
         dt__h5_put_text(layout, record->path,
-                        dt__config_choice(record->words, *(const int *)member, word));
+                        dt__config_choice(record->choices, *(const int *)member, word));
     else if (record->type != DT__H5_TEXT)
         put_array(layout, record->path, record->type, record->count ? 1 : 0, &count, member);
     else if (record->count)
@@ -274,8 +278,8 @@ static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__
     bool good = item && item->type == record->type;
     if (good && record->pointer) return dt__h5_text(file, record->path, member);
     if (good && record->type == DT__H5_U8) good = *(const uint8_t *)item->data <= 1;
-    if (good && record->words)
-        good = (*(int *)member = dt__config_choice_index(record->words, item->data)) >= 0;
+    if (good && record->choices)
+        good = (*(int *)member = dt__config_choice_index(record->choices, item->data)) >= 0;
     else if (good && (good = item->length <= NAME_SIZE))
         memcpy(member, item->data, item->length);
     return good ? DT_OK
@@ -283,7 +287,7 @@ static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__
                           (int)(name - 1 - record->path), record->path);
 }
 
-/* Reads an array whose length the attributes give. */
+/* Reads an array whose length was read as an attribute. */
 static dt_status get_array(struct dt__h5_file *file, const struct dt__record *record,
                            struct dt_checkpoint *to)
 {
@@ -325,8 +329,8 @@ static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *mo
     if (whole) dt__h5_put_group(layout, "/optimizer");
     for (int i = 0; (whole || i == 0) && dt__vector_at(&borrowed, i, &vector); i++)
         if (vector.at && *vector.at) put_vector(layout, &vector, model, !whole);
-    /* If some columns of a table are not plain numbers, or there is a sparse part, the columns are
-     * stored as two lists of texts. */
+    /* The columns of a table are stored as two lists of texts, unless they are all plain numbers
+     * and there is no sparse part. */
     if (!schema->columns && schema->dense == schema->features) return DT_OK;
     return dt__columns_put(layout, "/schema", schema);
 }
@@ -339,7 +343,8 @@ struct saving {
     uint64_t at;
 };
 
-/* The user block is written last; until then zeros are in its place. */
+/* Writes part of the file and extends the checksum. Zeros stand in for the user block, which is
+ * written last. */
 static dt_status saving_write_part(void *arg, const void *bytes, size_t length)
 {
     struct saving *saving = arg;
@@ -386,7 +391,7 @@ done:
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* Counts the vectors with names, each of which must be a plain one. */
+/* Counts the names of state vectors, and checks that each is a plain identifier. */
 static dt_status names_check(const char *where, const char *const *names, int *out_count)
 {
     enum { MOST = 48 };
@@ -400,12 +405,12 @@ static dt_status names_check(const char *where, const char *const *names, int *o
     return DT_OK;
 }
 
-/* Checks the attributes before anything is allocated from them. */
+/* Checks the attributes before anything is allocated from their values. */
 static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
 {
     const struct dt_schema *schema = &c->schema;
     const int64_t area = (int64_t)c->desc.shape[0] * c->desc.shape[1];
-    const int *shape = schema->shape; /* (0, 0, 0): none */
+    const int *shape = schema->shape; /* (0, 0, 0): not known */
     size_t cells = 1;
     bool fits = true;
     int each;
@@ -431,7 +436,7 @@ static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
                      &c->group_state);
 }
 
-/* Returns true if each of the features, which are dense, has ascending quantiles. */
+/* Returns true if every encoded feature is a dense one with ascending quantiles. */
 static bool quantiles_fit(const struct dt_schema *schema)
 {
     const int columns = schema->encoded, each = columns > 0 ? schema->quantiles / columns : 0;
@@ -465,7 +470,7 @@ static dt_status arrays_check(const struct dt_schema *schema)
     return DT_OK;
 }
 
-/* Returns true if the fitted values are usable. Residuals ascend within a target. */
+/* Returns true if the fitted values are usable. The residuals of each target must ascend. */
 static bool certainty_fits(const struct dt_certainty *c, const struct dt_schema *schema)
 {
     const int targets = schema->targets > 1 ? schema->targets : 1, n = c->residuals / targets;
@@ -493,7 +498,7 @@ dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const c
         return dt_fail(DT_EFORMAT, "written by dtrain 0.1, whose files this version does not load");
     DT_GUARD(get_records(file, tables, false, &to));
     status = dt__model_create(&to.desc, &model);
-    if (status == DT_EUSAGE) /* a text that describes no valid network is an error of the file */
+    if (status == DT_EUSAGE) /* the file describes no valid network */
         status = dt_fail_prefix(DT_EFORMAT, "/model: ");
     if (status) goto done;
     DT_GUARD(attributes_check(&to, whole));

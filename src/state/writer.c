@@ -1,19 +1,20 @@
-/* The writer: a thread that turns copies of the training state into files.
+/* The writer: a thread that writes copies of the training state to files.
  *
- * A save is a checkpoint and the export of the latest model. The caller copies, the thread writes:
+ * A save writes a checkpoint and the export of the latest model. The caller makes the copy, the
+ * thread writes it:
  *
  *   IDLE -- dt__writer_start --> BUSY -- writer_save --> ENDED -- dt__writer_poll --> IDLE
  *
- * The best model so far arrives separately from saves:
+ * The best model so far comes separately:
  *
  *   dt__writer_best --> next_best  -- writer_export_best --> best       --> its file
  *                      best_waits                           best_held
  *
- * In both places a better model replaces one that is not exported yet. Between saves the thread
- * exports it when it has time (writer_catch_up). Each save exports it first; if that fails, the
- * checkpoint that names it also stores its weights. So the best model that a checkpoint names is in
- * a file, unless a better one was found before the save began: then that one is exported, or goes
- * with the next checkpoint. */
+ * In both snapshots a better model replaces one that is not exported yet. The thread exports
+ * between saves when it has time (writer_catch_up). Each save exports the best model first; if that
+ * fails, the checkpoint that names this model also stores its weights. So the best model that a
+ * checkpoint names is in a file, with one exception: if a better one was found before the save
+ * began, that one is exported, or its weights are stored in the next checkpoint. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -21,26 +22,27 @@
 
 #include "state/directory.h"
 
-/* Exports of best models take at most this fraction of the time between saves: a small run may find
- * a better model at each evaluation. */
+/* Exports of best models between saves take at most the fraction BEST_PART of the time, because a
+ * small run may find a better model at each evaluation; but the thread rests at most BEST_REST_MOST
+ * seconds after one. */
 static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
 
-/* A copy of a checkpoint. The memory behind its pointers is in blocks, in the order of copying; the
- * next copy reuses them. */
+/* A copy of a checkpoint. The memory behind its pointers is in blocks, one for each pointer in the
+ * order of copying; the next copy reuses them. */
 struct snapshot {
-    const char *near_path;           /* for dt__alloc_backed of its blocks */
+    const char *near_path;           /* for dt__alloc_backed of the blocks */
     struct dt_checkpoint checkpoint; /* its schema is a deep copy */
     struct block {
         void *bytes;
         size_t capacity;
     } * block;
-    size_t blocks, used; /* allocated; used by this copy */
+    size_t blocks, used; /* number of allocated blocks; number that this copy uses */
 };
 
-/* Replaces the pointer at `pointer` by one to a copy of its bytes, in the next block; NULL
- * stays. */
+/* Replaces the pointer at `pointer`, unless it is NULL, by a pointer to a copy of its `bytes` bytes
+ * in the next block. */
 static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t bytes)
 {
     void *from;
@@ -49,7 +51,7 @@ static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t 
     struct block *block = &snapshot->block[snapshot->used++];
     memcpy(&from, pointer, sizeof from);
     if (!from) return DT_OK;
-    if (block->capacity < bytes + 1) { /* never NULL */
+    if (block->capacity < bytes + 1) { /* at least 1 byte, so that the copy is not NULL */
         dt__free_backed(block->bytes);
         *block = (struct block){NULL, 0};
         DT_TRY(dt__alloc_backed(snapshot->near_path, bytes + 1, 1, "a snapshot", &block->bytes));
@@ -60,8 +62,8 @@ static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t 
     return DT_OK;
 }
 
-/* Copies `from`; allocates memory at the first copy, and when something has grown. model: copies
- * and reads only the members of a model. */
+/* Copies `from`. Allocates memory only for the first copy and when something has grown. model:
+ * reads and copies only the members of a model. */
 static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkpoint *from,
                                bool model)
 {
@@ -104,30 +106,30 @@ static void snapshot_free(struct snapshot *snapshot)
 
 enum phase { IDLE, BUSY, ENDED, QUIT };
 
-/* While the phase is BUSY the thread owns snapshot and saved; otherwise the caller does. */
+/* In the phase BUSY the thread owns snapshot and saved; in other phases the caller owns them. */
 struct dt_writer {
     struct dt_writer_spec spec;
     pthread_t thread;
     pthread_mutex_t lock; /* protects phase, tidy, best_waits and next_best */
     pthread_cond_t changed;
     enum phase phase;
-    bool tidy;       /* a file that was protected may be removed now */
-    bool best_waits; /* next_best must be exported */
+    bool tidy;       /* a file is no longer protected: run the retention again */
+    bool best_waits; /* next_best is not in `best` yet */
 
     struct snapshot snapshot;
-    struct snapshot next_best; /* filled by the caller and swapped by the thread, both with the
-                                * lock */
+    struct snapshot next_best; /* the caller fills it and the thread swaps it, both while holding
+                                * the lock */
     struct dt_saved saved;
     char file[DT_CHECKPOINT_NAME];
     char error[DT_ERROR_MAX], export_error[DT_ERROR_MAX];
 
-    /* Only the thread uses the following. */
+    /* The rest is used only by the thread. */
     struct snapshot best;
     bool best_held;         /* `best` is not exported yet */
-    double best_rest;       /* clock before which only a save exports a best model */
+    double best_rest;       /* clock before which the best model is exported only by a save */
     uint64_t best_reported; /* 1 + the step of the last failed export that was reported */
 
-    pthread_mutex_t protected_lock; /* held during retention, so that a protected file stays */
+    pthread_mutex_t protected_lock; /* held during retention, so that the protected file stays */
     char protected[DT_CHECKPOINT_NAME];
 };
 
@@ -141,7 +143,7 @@ static void writer_set_phase(struct dt_writer *writer, enum phase phase)
     pthread_mutex_unlock(&writer->lock);
 }
 
-/* For the caller. wait: sleeps until no save is pending. */
+/* Returns the phase, for the caller. wait: first sleeps until no save is pending. */
 static enum phase writer_phase(struct dt_writer *writer, bool wait)
 {
     pthread_mutex_lock(&writer->lock);
@@ -162,7 +164,8 @@ static void writer_retain(struct dt_writer *writer)
     pthread_mutex_unlock(&writer->protected_lock);
 }
 
-/* Exports the newest copy of a best model, if it is not exported yet. */
+/* Exports the best model if it is not exported yet. Takes it from next_best if a better one waits
+ * there. */
 static dt_status writer_export_best(struct dt_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
@@ -190,8 +193,9 @@ static dt_status keep_error(dt_status status, char error[DT_ERROR_MAX])
     return status;
 }
 
-/* Writes in order: the records, the waiting best model, the checkpoint (with the weights of a best
- * model that could not be exported), removals by retention, the latest export. */
+/* Writes, in this order: the run's records; the best model; the checkpoint, with the weights of the
+ * best model if it could not be exported; the latest export. Retention removes old checkpoints
+ * before the latest export. */
 static void writer_save(struct dt_writer *writer)
 {
     struct dt_checkpoint *checkpoint = &writer->snapshot.checkpoint;
@@ -201,8 +205,9 @@ static void writer_save(struct dt_writer *writer)
         dt__warn("%s", dt_error_text());
     saved.exported = keep_error(writer_export_best(writer), writer->export_error);
     saved.export_step = best->step;
-    bool alone = writer->best_held && checkpoint->best.known && checkpoint->best.step == best->step;
-    checkpoint->best_params = alone ? best->params : NULL;
+    bool unexported =
+        writer->best_held && checkpoint->best.known && checkpoint->best.step == best->step;
+    checkpoint->best_params = unexported ? best->params : NULL;
     double start = dt__clock_secs();
     saved.status = keep_error(dt__checkpoint_save(writer->spec.dir, checkpoint), writer->error);
     saved.secs = dt__clock_secs() - start;
@@ -213,7 +218,8 @@ static void writer_save(struct dt_writer *writer)
         checkpoint->best = (struct dt_best){0};
         dt_status latest =
             dt__export_write(writer->spec.latest_dir, checkpoint, writer->spec.export_keep);
-        if (latest && !saved.exported) { /* if both fail, the best's failure is reported */
+        if (latest && !saved.exported) { /* if both exports fail, the best model's failure is
+                                          * reported */
             saved.exported = keep_error(latest, writer->export_error);
             saved.export_step = saved.step;
         }
@@ -222,7 +228,7 @@ static void writer_save(struct dt_writer *writer)
     writer_set_phase(writer, ENDED);
 }
 
-/* Exports a best model between saves; reports a failure once. */
+/* Exports the best model between saves. Warns at most once about each model. */
 static void writer_catch_up(struct dt_writer *writer)
 {
     const uint64_t reported = writer->best_reported;
@@ -235,8 +241,8 @@ static void writer_catch_up(struct dt_writer *writer)
             (unsigned long long)writer->best.checkpoint.step, dt_error_text());
 }
 
-/* Saves take precedence. Only this thread removes files, never between a new file and the move of
- * latest.h5. */
+/* The thread: saves come first, then retention, then exports of the best model. Only this thread
+ * removes files, so never after a new file is renamed but before latest.h5 points to it. */
 static void *writer_run(void *arg)
 {
     struct dt_writer *writer = arg;
@@ -266,7 +272,7 @@ static void *writer_run(void *arg)
         pthread_mutex_lock(&writer->lock);
     }
     pthread_mutex_unlock(&writer->lock);
-    writer_catch_up(writer); /* the last export, before the thread ends */
+    writer_catch_up(writer); /* a last attempt before the thread ends */
     return NULL;
 }
 
@@ -346,10 +352,10 @@ bool dt__writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out)
 void dt__writer_protect(struct dt_writer *writer, const char *file)
 {
     pthread_mutex_lock(&writer->protected_lock);
-    const bool one_goes = *writer->protected;
+    const bool had_file = *writer->protected;
     snprintf(writer->protected, sizeof writer->protected, "%s", file ? file : "");
     pthread_mutex_unlock(&writer->protected_lock);
-    if (!one_goes) return;
+    if (!had_file) return;
     pthread_mutex_lock(&writer->lock);
     writer->tidy = true;
     pthread_cond_broadcast(&writer->changed);
