@@ -12,7 +12,7 @@ static dt_status weights_check(const struct dt__file *file)
     for (uint64_t row = 0; weight && row < file->arrays.rows; row++)
         if (!isfinite(weight[row]) || weight[row] < 0)
             return dt_fail(DT_EFORMAT,
-                           "%s: row %" PRIu64 ": a weight of %g: expected a finite one from 0 on",
+                           "%s: row %" PRIu64 ": weight %g: expected a finite number, 0 or more",
                            file->path, row, (double)weight[row]);
     return DT_OK;
 }

@@ -73,7 +73,7 @@ static dt_status extra_report(struct dt__survey *survey, const char *path,
     DT_TRY(dt__text_end(&names, &list));
     if (extra)
         dt__info("%s: columns that %s are ignored: %s", path,
-                 survey->known ? "training did not have" : "the files before do not have", list);
+                 survey->known ? "training did not have" : "the earlier files do not have", list);
     survey->warned_extra = extra > 0;
     dt_free(list);
     return DT_OK;

@@ -199,8 +199,8 @@ static dt_status label_learn(struct dt__survey *survey, const char *name)
     if (!survey->known && !before) return dt__strdup(name, &survey->source->schema.label_column);
     if (!before || !strcmp(name, before)) return DT_OK;
     if (!survey->known)
-        return dt_fail(DT_EMISMATCH, "its label is '%.60s', that of the files before '%.60s'", name,
-                       before);
+        return dt_fail(DT_EMISMATCH, "its label is '%.60s', that of the earlier files '%.60s'",
+                       name, before);
     dt__warn("shards whose label is '%.60s' are measured by a model of '%.60s'", name, before);
     return DT_OK;
 }
@@ -240,7 +240,7 @@ static dt_status weights_learn(struct dt__survey *survey, const struct dt__h5_fi
     if (!survey->weighs) return DT_OK;
     if (has != survey->has_weights && entry != survey->source->files &&
         !*survey->config->data.weight)
-        return dt_fail(DT_EMISMATCH, "has %s, unlike the files before",
+        return dt_fail(DT_EMISMATCH, "has %s, unlike the earlier files",
                        has ? "weights" : "no weights");
     survey->has_weights |= has;
     return has ? weights_find(file, entry->rows, &weight) : DT_OK;

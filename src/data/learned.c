@@ -17,7 +17,7 @@ dt_status dt__survey_same(const struct dt__survey *survey, const char *what, uin
 {
     if (!before || now == before) return DT_OK;
     return dt_fail(DT_EMISMATCH, "%" PRIu64 " %s, %s %" PRIu64, now, what,
-                   survey->known ? "the model has" : "the files before have", before);
+                   survey->known ? "the model has" : "the earlier files have", before);
 }
 
 dt_status dt__survey_features(struct dt__survey *survey, uint64_t features)
@@ -62,7 +62,7 @@ dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *
                                     : !memcmp(shape, now, sizeof now);
     if (shape[0] && !same)
         return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, %s %d x %d x %d", now[0], now[1],
-                       now[2], survey->known ? "the model has" : "in the files before", shape[0],
+                       now[2], survey->known ? "the model has" : "in the earlier files", shape[0],
                        shape[1], shape[2]);
     if (survey->known) return DT_OK;
     const char *layers = config->model.layers;
@@ -83,8 +83,8 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
     for (size_t i = 0; i < names->count; i++) {
         const char *name = before ? before[i] : i < columns->count ? columns->items[i].name : NULL;
         if (name && !dt__text_same(name, names->items[i]))
-            return dt_fail(DT_EMISMATCH, "feature %zu is named '%s', in the data before '%s'", i,
-                           names->items[i], name);
+            return dt_fail(DT_EMISMATCH, "feature %zu is named '%s', but in the earlier files '%s'",
+                           i, names->items[i], name);
     }
     if (before || survey->known) return DT_OK;
     for (size_t i = 0; i < names->count; i++) {
@@ -114,7 +114,7 @@ dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
     }
     if (schema->columns && !same)
         return dt_fail(DT_EMISMATCH,
-                       "its columns or their texts are unlike those of the data before "
+                       "its columns or their texts differ from those of the earlier files "
                        "(dtrain shard takes all files at once)");
     if (survey->known || schema->columns || !read->columns) return DT_OK;
     schema->columns = read->columns;

@@ -121,7 +121,7 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     if (!parser.widest) return dt_fail(DT_EFORMAT, "%s: no row has a feature", file->path);
     for (const struct dt__file *f = survey->source->files; f < file; f++)
         if (f->format != DT_FORMAT_LIBSVM && (int)parser.widest > *known)
-            return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " features, the files before have %d",
+            return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " features, the earlier files have %d",
                            file->path, parser.widest, *known);
     if ((int)parser.widest > *known) *known = (int)parser.widest;
     return DT_OK;

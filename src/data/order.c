@@ -175,8 +175,7 @@ dt_status dt__plan_create(const struct dt_source *source, uint64_t seed, int rep
 {
     struct dt_plan *plan;
     uint64_t samples = source->rows, rows = (uint64_t)batch;
-    if (!samples || replicas < 1 || batch < 0)
-        return dt_fail(DT_EMISMATCH, "no training rows to share out");
+    if (!samples || replicas < 1 || batch < 0) return dt_fail(DT_EMISMATCH, "no training rows");
     DT_TRY(dt__alloc(1, sizeof *plan, "plan", &plan));
     *plan = (struct dt_plan){.samples = samples, .seed = seed, .replicas = replicas};
     plan->batch = !rows || rows > samples ? samples : rows;

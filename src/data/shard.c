@@ -349,8 +349,8 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     }
     closedir(names);
     if (has_shards)
-        return dt_fail(DT_EIO, "%s: there are shards in it already%s", dir,
-                       has_parts ? ", and not all: dtrain shard was killed" : "");
+        return dt_fail(DT_EIO, "%s: it already has shards%s", dir,
+                       has_parts ? ", but not the whole set: dtrain shard was killed" : "");
     if (statvfs(dir, &disk)) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
     const unsigned long long left = (unsigned long long)disk.f_bavail * disk.f_frsize;
     if (left / 2 < bytes)
@@ -386,7 +386,7 @@ static dt_status dir_hold(const char *dir, int *out_fd)
     /* a file system without locks is accepted */
     if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK;
     close(*out_fd);
-    return dt_fail(DT_EIO, "%s: another dtrain shard writes into it", dir);
+    return dt_fail(DT_EIO, "%s: another dtrain shard is writing to it", dir);
 }
 
 dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, int shards)

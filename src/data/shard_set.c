@@ -40,17 +40,18 @@ static dt_status set_check(const struct set *set, const char *key)
         DT_TRY(dt__format(&path, "%.*sshard-%05d-of-%05d.h5" DT__SHARD_PART, set->length,
                           set->directory, s, set->all));
         if (dt__path_exists(path))
-            status = dt_fail(DT_EIO,
-                             "%s: %s: dtrain shard was killed, or has not ended: these are not all "
-                             "shards",
-                             key, path);
+            status =
+                dt_fail(DT_EIO,
+                        "%s: %s: dtrain shard was killed or is still running: the set of shards "
+                        "is not complete",
+                        key, path);
         path[strlen(path) - strlen(DT__SHARD_PART)] = '\0';
         there += dt__path_exists(path);
         dt_free(path);
     }
     if (set->read < set->all && !status)
-        dt__warn("%s: %.*sshard-*-of-%05d.h5: %d of %d shards are read, and %d found", key,
-                 set->length, set->directory, set->all, set->read, set->all, there);
+        dt__warn("%s: %.*sshard-*-of-%05d.h5: %d of the set of %d shards are read, and %d exist",
+                 key, set->length, set->directory, set->all, set->read, set->all, there);
     return status;
 }
 

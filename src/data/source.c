@@ -486,7 +486,7 @@ done:
 dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source *like)
 {
     if (source->raw_rows != like->raw_rows)
-        return dt_fail(DT_EMISMATCH, "it reads other rows of the files");
+        return dt_fail(DT_EMISMATCH, "its files do not have the same rows");
     dt__split_free(&source->split);
     DT_TRY(dt__split_alloc(&source->split, like->raw_rows));
     for (int b = 0; b < 2; b++)

@@ -146,7 +146,7 @@ static dt_status keys_check(const struct dt__survey *survey)
         const unsigned taken = KEYS[i].held_out ? trains | held_out : trains;
         if (taken & KEYS[i].formats || !dt__config_is_changed(survey->config, KEYS[i].key))
             continue;
-        return dt_fail(DT_EMISMATCH, "%s: for %s alone, and the data is %s", KEYS[i].key,
+        return dt_fail(DT_EMISMATCH, "%s: applies only to %s, and the data is %s", KEYS[i].key,
                        KEYS[i].names, dt__formats[source->files[0].format]->name);
     }
     return DT_OK;
@@ -162,8 +162,7 @@ static dt_status keys_read_file(struct dt__survey *survey, size_t file, bool tim
     dt_status status =
         dt__paths_expand(key, times ? config->data.time : config->data.group, &paths);
     if (!status && paths.count != files)
-        status =
-            dt_fail(DT_EMISMATCH, "%s: %zu files, for %zu files of data", key, paths.count, files);
+        status = dt_fail(DT_EMISMATCH, "%s: %zu files for %zu data files", key, paths.count, files);
     if (!status)
         status = dt__row_keys_add_file(&survey->keys, times, paths.items[file],
                                        survey->source->files[file].rows);
@@ -381,7 +380,8 @@ static dt_status schema_make(struct dt__survey *survey)
                        whole);
     if (whole) schema->dense = schema->features;
     if (schema->dense > DT__MAX_FEATURES)
-        return dt_fail(DT_EMISMATCH, "data.features=%d: of rows that are not sparse at most %d",
+        return dt_fail(DT_EMISMATCH,
+                       "data.features=%d: expected at most %d for rows that are not sparse",
                        schema->features, DT__MAX_FEATURES);
     source->layout = (struct dt__row_layout){.features = schema->features,
                                              .dense = schema->dense,
@@ -479,7 +479,7 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
                                   .weighs = training,
                                   .has_weights = *config->data.weight && training};
     if (known && known->task != config->model.task)
-        return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
+        return dt_fail(DT_EMISMATCH, "model.task differs from that of the model");
     DT_TRY(dt__alloc(1, sizeof *survey->source, "survey", &survey->source));
     survey->source->typed.fd = -1;
     survey->source->memory = (uint64_t)config->data.memory_mb << 20;

@@ -382,7 +382,7 @@ static dt_status labels_add_number(struct dt__labels *labels, int64_t value, int
         return unknown_take(labels, dt__class_of_number(&labels->classes, value, out_code),
                             out_code);
     if (labels->kind == DT__LABELS_TEXTS)
-        return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
+        return dt_fail(DT_EFORMAT, "labels are numbers, those of the earlier files are texts");
     if (labels->kind == DT__LABELS_NAMED) {
         const int digits = snprintf(text, sizeof text, "%" PRId64, value);
         return labels_find_named(labels, text, (size_t)digits, out_code);
@@ -420,10 +420,10 @@ dt_status dt__labels_add_width(struct dt__labels *labels, size_t width)
 {
     if (labels->known) return dt__class_check(labels->known->classes, (int64_t)width - 1);
     if (labels->one_hot && (size_t)labels->one_hot != width)
-        return dt_fail(DT_EMISMATCH, "one-hot rows of %zu classes, the files before have %d", width,
-                       labels->one_hot);
+        return dt_fail(DT_EMISMATCH, "one-hot rows of %zu classes, the earlier files have %d",
+                       width, labels->one_hot);
     if (labels->kind == DT__LABELS_TEXTS)
-        return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
+        return dt_fail(DT_EFORMAT, "labels are numbers, those of the earlier files are texts");
     if (!labels->kind) labels->kind = DT__LABELS_NUMBERS;
     labels->one_hot = (int)width;
     return DT_OK;
@@ -449,9 +449,9 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
     if (known && known->label_names && !same)
         return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the training data");
     if (labels->kind == DT__LABELS_NAMED && !same)
-        return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the files before");
+        return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the earlier files");
     if (labels->kind && labels->kind != DT__LABELS_NAMED)
-        return dt_fail(DT_EMISMATCH, "it names its classes, the files before do not");
+        return dt_fail(DT_EMISMATCH, "it names its classes, the earlier files do not");
     if (first) labels->kind = DT__LABELS_NAMED;
     return DT_OK;
 }

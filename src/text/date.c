@@ -105,7 +105,7 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
     struct date date;
     if (!date_read(text, length, &date))
         return dt_fail(DT_EFORMAT,
-                       "'%.*s' is not a date as they are read: 2021-03-04, 4.3.2021 or 3/4/2021, "
+                       "'%.*s' is not a date: expected 2021-03-04, 4.3.2021 or 3/4/2021, "
                        "with or without a time, or a time alone (13:25)",
                        dt__shown(length), text);
     const int slot = date.secs / SLOT_SECS;
@@ -123,7 +123,8 @@ dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *tex
     if (!fits) {
         char form[DT__DATE_FORM] = "";
         if (!learning) dt__dates_form(dates, form);
-        return dt_fail(DT_EFORMAT, "the date '%.*s' is written unlike the others of its column%s%s",
+        return dt_fail(DT_EFORMAT,
+                       "the date '%.*s' has another format than the others of its column%s%s",
                        dt__shown(length), text, learning ? "" : ": expected ", form);
     }
     const bool turned = !learning && !same && dates->day_first;

@@ -45,7 +45,7 @@ static char text_pass(struct dt__json *json)
     const bool good =
         text && !dt__text_append(json->scratch, json_string_value(text), json_string_length(text));
     json_decref(text);
-    if (!good) return json_fail(json, from, "a text that is not UTF-8, or an escape that is none");
+    if (!good) return json_fail(json, from, "a text that is not UTF-8, or an invalid escape");
     json->token = (struct dt__cell){json->scratch->data, json->scratch->length};
     return '"';
 }
@@ -95,7 +95,7 @@ static char bracket_pass(struct dt__json *json, char c)
     const bool opens = c == '[' || c == '{';
     json->at++;
     if (opens && json->depth == DT__JSON_DEEPEST)
-        return json_fail(json, json->at, "lists too deep");
+        return json_fail(json, json->at, "lists nested too deeply");
     json->depth += opens ? 1 : -1;
     const int bit = (json->depth - 1) & 7;
     unsigned char *const bits = &json->objects[json->depth ? (json->depth - 1) / 8 : 0];

@@ -245,7 +245,7 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
         *out = (float)value;
         return DT_OK;
     }
-    if (!length) return dt_fail(DT_EFORMAT, "empty where a number belongs");
+    if (!length) return dt_fail(DT_EFORMAT, "empty: expected a number");
     const enum dt__text_kind is = dt__text_kind(text, length);
     const char *message = messages[is] ? messages[is] : "is not a number";
     const bool finite = kind != DT__NUMBER_NOT_FINITE;

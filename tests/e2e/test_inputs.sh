@@ -83,7 +83,7 @@ sed 's/\([0-9]*\)\.\([0-9]*\)\.2021/2021-\2-\1/' "$tmp/a.csv" |
     "$dtrain" predict "$tmp/one" 2>"$tmp/log" |
     cmp - "$tmp/csv" || fail 'dates with the year in front are read in another way'
 printf 'when,shop\n12/31/2021,s1\n' | "$dtrain" predict "$tmp/one" 2>/dev/null |
-    grep -q "the date '12/31/2021' is written unlike" ||
+    grep -q "the date '12/31/2021' has another format" ||
     fail 'another order of day and month is no error'
 wrong() { # TEXT KEY...
     text=$1

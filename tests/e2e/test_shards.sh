@@ -146,9 +146,9 @@ no() { # TEXT KEY...
     job 1 run.dir="$tmp/no" "$@" 2>"$tmp/err" && fail "no error: $*"
     grep -q "^dtrain: error: .*$text" "$tmp/err" || fail "$(cat "$tmp/err")"
 }
-no 'has no weights, unlike the files before' data.train="$tmp/weighted/*.h5,$tmp/plain/*.h5"
-no 'data.x: for HDF5 alone, and the data is shards' data.train="$tmp/plain/*.h5" data.x=/dtrain/rows
-no 'its columns or their texts are unlike those of the data before' \
+no 'has no weights, unlike the earlier files' data.train="$tmp/weighted/*.h5,$tmp/plain/*.h5"
+no 'data.x: applies only to HDF5, and the data is' data.train="$tmp/plain/*.h5" data.x=/dtrain/rows
+no 'its columns or their texts differ from those of the earlier files' \
     data.train="$tmp/plain/*.h5,$tmp/mean/*.h5"
 printf '1,2,3,0\n2,3,4,1\n' >"$tmp/numbers.csv"
 job 1 data.train="$tmp/numbers.csv" train.max_steps=1 run.dir="$tmp/numbers" 2>"$tmp/err" ||

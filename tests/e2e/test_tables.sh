@@ -172,7 +172,7 @@ expect_line "$tmp/log" 'only other shards can be read together with shards of a 
 
 # What names columns is refused where there are none; a run's configuration, with every key, is not.
 for key in data.weight=w data.label=price data.ignore=carat; do
-    expect_error 1 "${key%=*}: for CSV and JSON lines alone, and the data is shards" 1 \
+    expect_error 1 "${key%=*}: applies only to CSV and JSON lines, and the data is shards" 1 \
         data.train="$tmp/shards/*.h5" model.task=regress run.dir="$tmp/no" $key
 done
 job 1 "$tmp/sharded/config.ini" run.dir="$tmp/again" train.max_steps=1 2>"$tmp/err" ||
@@ -248,12 +248,12 @@ wrong() {
     check_eq "lines for '$text'" "$(grep -c '^dtrain: error' "$tmp/out")" 1
     expect_line "$tmp/out" "$text" "no '$text'"
 }
-wrong "'4/3/21' is not a date as they are read" 'd,y\n4/3/21,0\n'
+wrong "'4/3/21' is not a date" 'd,y\n4/3/21,0\n'
 wrong "decimal comma" 'd;y\n0,5;0\n'
 wrong "a value is missing" 'a,y\n1,0\n,1\n'
 wrong "label 'NA' is a missing value" 'a,y\n1,x\n2,NA\n'
 wrong 'wrong.txt:1: a byte of zero in the first row' 'a\000b,y\n1,0\n2,1\n'
-wrong "wrong.txt:1: 'sep=' is a line of Excel's own" 'sep=;\r\na;y\r\n1;0\r\n2;1\r\n'
+wrong "wrong.txt:1: 'sep=' is a line for Excel" 'sep=;\r\na;y\r\n1;0\r\n2;1\r\n'
 wrong 'wrong.txt:2: a byte of zero in the label' 'a,y\n1,x\000z\n2,w\n'
 wrong "column 'a': a byte of zero in a text" 'a,y\nA\000B,0\nA\000C,1\n'
 wrong "'0:1' is not index:value" '1 1:1\n0 0:1\n'

@@ -372,7 +372,7 @@ START_TEST(unknown_columns_are_named)
     put_text("b.csv", "q,id,p,y,w\n5,7,1,no,1\n");
     set("data.train=a.csv,b.csv"), set("data.ignore=id");
     dt__source_destroy(survey());
-    ck_assert_str_eq(logged, "b.csv: columns that the files before do not have are ignored: 'q'|");
+    ck_assert_str_eq(logged, "b.csv: columns that the earlier files do not have are ignored: 'q'|");
     dt_log_set_sink(NULL, NULL);
 }
 END_TEST
@@ -425,10 +425,10 @@ START_TEST(files_must_agree)
     set("data.header=auto");
     put_text("a.csv", "1,2,0\n");
     put_text("b.csv", "1,0\n");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: 1 features, the files before have 2");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: 1 features, the earlier files have 2");
     put_text("b.svm", "1 1:2 3:7\n0 2:1\n");
     set("data.train=a.csv,b.svm");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.svm: 3 features, the files before have 2");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.svm: 3 features, the earlier files have 2");
 }
 END_TEST
 

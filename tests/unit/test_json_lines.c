@@ -65,7 +65,7 @@ static const struct {
      NULL},
     {"{\"y\":1}\n", "a.jsonl:3: column 'a': a value is missing; data.missing=mean", NULL},
     {"{\"a\":1}\n", "a.jsonl:3: the label is empty", NULL},
-    {"", "data.separator: for CSV alone, and the data is JSON lines", "data.separator=tab"},
+    {"", "data.separator: applies only to CSV, and the data is JSON lines", "data.separator=tab"},
     {"", "a.jsonl:1: data.label: no column is named 'z'", "data.label=z"},
 };
 

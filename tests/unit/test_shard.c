@@ -393,11 +393,12 @@ START_TEST(shards_that_are_not_read_give_a_warning)
     expect_log("data.train=o[[]1]/*.h5", "data.eval=in.csv", "");
     expect_log("data.train=o[[]1]/*[01]-of*",
                "data.eval=o[1]/shard-00003-of-00004.h5,o[1]/shard-00002-of-00004.h5", "");
-    expect_log("data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5",
-               "data.train: o[1]/shard-*-of-00004.h5: 3 of 4 shards are read, and 4 found|");
+    expect_log(
+        "data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5",
+        "data.train: o[1]/shard-*-of-00004.h5: 3 of the set of 4 shards are read, and 4 exist|");
     expect_log("data.train=in.csv", "data.eval=b/*.h5,shard-00001-of-00002.h5",
-               "data.eval: b/shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|"
-               "data.eval: shard-*-of-00002.h5: 1 of 2 shards are read, and 1 found|");
+               "data.eval: b/shard-*-of-00002.h5: 1 of the set of 2 shards are read, and 1 exist|"
+               "data.eval: shard-*-of-00002.h5: 1 of the set of 2 shards are read, and 1 exist|");
     ck_assert_int_eq(rename("b/shard-00000-of-00002.h5", "b/copy-shard-00000-of-00002.h5"), 0);
     expect_log("data.train=b/*.h5", "data.eval=in.csv", "");
     dt_log_set_sink(NULL, NULL);
@@ -412,15 +413,15 @@ START_TEST(mistakes_give_their_message)
     put_text("out/shard-00000-of-00002.h5.part", "of a run that was killed");
     EXPECT_OK(dt__shard_write(&config, "out", 1));
     ck_assert_int_eq(count_entries("out"), 1);
-    EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO, "out: there are shards in it already");
+    EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO, "out: it already has shards");
     const int lock_fd = (mkdir("new", 0777), open("new", O_RDONLY | O_DIRECTORY));
     ck_assert_int_eq(flock(lock_fd, LOCK_EX), 0);
     EXPECT_FAIL(dt__shard_write(&config, "new", 1), DT_EIO,
-                "new: another dtrain shard writes into it");
+                "new: another dtrain shard is writing to it");
     close(lock_fd);
     EXPECT_FAIL(dt__shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
     EXPECT_OK(dt__shard_write(&config, "out[1]", 1));
-    EXPECT_FAIL(dt__shard_write(&config, "out[1]", 1), DT_EIO, "there are shards in it already");
+    EXPECT_FAIL(dt__shard_write(&config, "out[1]", 1), DT_EIO, "it already has shards");
     put_text("in.csv", "1,0\nx,1\n");
     EXPECT_FAIL(dt__shard_write(&config, "new", 1), DT_EFORMAT, "in.csv:2: column 0");
     ck_assert_int_eq(count_entries("new"), 0);

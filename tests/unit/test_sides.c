@@ -269,7 +269,7 @@ START_TEST(missing_keys_are_errors_with_their_line)
     put_text("t.txt", "1\n2\n");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "t.txt: 2 lines for 3 rows of data");
     set("data.time=t.txt,t.txt");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.time: 2 files, for 1 files of data");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.time: 2 files for 1 data files");
     set("data.time="), set("data.gap=3");
     EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.gap=3: expected data.time as well");
     set("data.gap=0"), set("data.time=/t"), set("data.train=a.h5");

@@ -72,19 +72,21 @@ START_TEST(keys_of_another_format_are_refused)
         const char *train, *key, *initial, *format;
     } rows[] = {
         {"a.svm", "data.label=0", "data.label=-1",
-         "for CSV and JSON lines alone, and the data is LIBSVM"},
+         "applies only to CSV and JSON lines, and the data is LIBSVM"},
         {"a.svm", "data.ignore=0",
-         "data.ignore=", "for CSV and JSON lines alone, and the data is LIBSVM"},
+         "data.ignore=", "applies only to CSV and JSON lines, and the data is LIBSVM"},
         {"a.svm", "data.weight=w",
-         "data.weight=", "for CSV and JSON lines alone, and the data is LIBSVM"},
-        {"a.svm", "data.hash_bits=3", "data.hash_bits=0", "for CSV and JSON lines alone"},
-        {"a.svm", "data.header=no", "data.header=auto", "for CSV alone"},
-        {"a.svm", "data.separator=;", "data.separator=auto", "for CSV alone"},
-        {"a.svm", "data.decimal=,", "data.decimal=.", "for CSV alone"},
-        {"a.svm", "data.unlabelled=skip", "data.unlabelled=error", "for CSV and JSON lines alone"},
-        {"a.svm", "data.dates=error", "data.dates=auto", "for CSV and JSON lines alone"},
-        {"a.csv", "data.features=3", "data.features=0", "for LIBSVM alone, and the data is CSV"},
-        {"a.csv", "data.x=/rows", "data.x=/x", "for HDF5 alone, and the data is CSV"},
+         "data.weight=", "applies only to CSV and JSON lines, and the data is LIBSVM"},
+        {"a.svm", "data.hash_bits=3", "data.hash_bits=0", "applies only to CSV and JSON lines"},
+        {"a.svm", "data.header=no", "data.header=auto", "applies only to CSV,"},
+        {"a.svm", "data.separator=;", "data.separator=auto", "applies only to CSV,"},
+        {"a.svm", "data.decimal=,", "data.decimal=.", "applies only to CSV,"},
+        {"a.svm", "data.unlabelled=skip", "data.unlabelled=error",
+         "applies only to CSV and JSON lines"},
+        {"a.svm", "data.dates=error", "data.dates=auto", "applies only to CSV and JSON lines"},
+        {"a.csv", "data.features=3", "data.features=0",
+         "applies only to LIBSVM, and the data is CSV"},
+        {"a.csv", "data.x=/rows", "data.x=/x", "applies only to HDF5, and the data is CSV"},
     };
     char train[32], *text;
     put_text("a.csv", "x,w,y\n1,2,0\n3,4,1\n");
@@ -104,7 +106,7 @@ START_TEST(keys_of_another_format_are_refused)
     set("data.train=a.svm"), set("data.eval=a.csv"), set("data.label=y");
     EXPECT_OK(try_survey());
     set("data.weight=w");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.weight: for CSV and JSON lines alone");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.weight: applies only to CSV and JSON lines");
 }
 END_TEST
 
