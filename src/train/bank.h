@@ -12,9 +12,9 @@
 
 /* The bank's end of the link to a dedicated evaluator. */
 struct dt_evaluator_link {
-    bool waits;         /* `message` holds a result for the next synchronization point */
-    bool dismissed;     /* the evaluator has its order to end; its last message may be in flight */
-    uint64_t evaluated; /* 1 + step of the last result; 0: there was none */
+    bool waits;         /* `message` holds a result that the next synchronization point records */
+    bool dismissed;     /* the evaluator was ordered to end; its last message may be in flight */
+    uint64_t evaluated; /* 1 + step of the last result; 0: no result yet */
     struct dt_message message;
 };
 
@@ -24,38 +24,40 @@ struct dt_staleness {
     uint64_t max, count;
 };
 
-/* The state from which the run starts. resume.c writes it. */
+/* What the run starts from. resume.c fills it. */
 struct dt_start {
     bool resumed;
-    struct dt_checkpoint loaded; /* the checkpoint that is resumed; owns its memory */
-    struct dt_config before;     /* of the run that is resumed */
+    struct dt_checkpoint loaded; /* the checkpoint to resume from; owns its memory */
+    struct dt_config before;     /* configuration of the resumed run */
 };
 
-/* The run directory's lock and saves. rundir.c writes it. */
+/* The run directory's lock and saves. rundir.c fills it. */
 struct dt_files {
     int lock;      /* file descriptor, -1: none */
-    bool dir_made; /* this run made the directory, which has no file yet */
+    bool dir_made; /* this run made the directory, and has written no file in it */
     struct dt_writer *writer;
-    uint64_t saved_step; /* of the newest save, pending or good */
+    uint64_t saved_step; /* step of the newest save, pending or complete; DT__NOT_SAVED: none */
     bool saved_pending;  /* whether that save has pending differences */
-    double saved_at;     /* clock of it */
-    double retry_at;     /* clock before which no save is tried again; 0: none failed */
-    bool best_unsaved;   /* the newest save does not include the best */
+    double saved_at;     /* clock at the start of that save */
+    double retry_at;     /* clock before which no save is started; 0: no save has failed */
+    bool best_unsaved;   /* a better model was found after the newest save */
 };
 
-/* Accounts and records. records.c writes it. */
+/* Accounts and records. records.c fills it. */
 struct dt_log {
     struct dt_report *report;
-    struct dt_json change; /* the record of what this resume changes; empty: nothing */
-    double run_start;      /* clock at the start of this process, less the time of earlier starts */
-    double step_secs;      /* sync: of a step in the last span */
-    double train_secs;     /* at the last train record, or at the start */
-    double rows_before;    /* of state.loss_rows: trained before the start */
+    struct dt_json change; /* record of what this resume changes; empty: nothing changes */
+    double run_start;      /* clock at the start of this process, minus the time of earlier
+                            * starts */
+    double step_secs;      /* sync: mean seconds of a step in the last span */
+    double train_secs;     /* state.train_secs at the last train record, or at the start */
+    double rows_before;    /* the part of state.loss_rows that was trained before this start */
     double last_loss;
     bool loss_reported;  /* warned that the loss is worse than a guess */
-    bool metric_missing; /* eval.metric was no number, though the loss was one */
+    bool metric_missing; /* eval.metric was not a number in some evaluation with a finite loss */
     double cpu_secs;     /* CPU time of the bank's process during spans */
-    double *budgets;     /* (1 + workers, DT__BUDGET_PARTS) sync, at the end: of each rank */
+    double *budgets;     /* (1 + workers, DT__BUDGET_PARTS) sync: each rank's seconds, gathered at
+                          * the end */
     struct dt_staleness staleness; /* async */
     const struct dt_async_counts *counts;
     double viewed_at;             /* clock when `ranks` was filled; 0: never */
@@ -65,10 +67,11 @@ struct dt_log {
 struct dt_bank {
     struct dt_job *job;
     const struct dt__train_options *options;
-    bool stop; /* the program has asked for it */
+    bool stop; /* the program has asked for a stop */
     struct dt_start start;
-    /* The state that the next save writes; borrows vectors, names and texts. Its differences are
-     * those of the last round if job->pending, else none. */
+    /* The state that the next save writes; it borrows vectors, names and texts. Its
+     * group_difference holds the last round's differences if job->pending; otherwise it is not
+     * saved. */
     struct dt_checkpoint state;
     struct dt_files files;
     struct dt_log log;
@@ -80,30 +83,31 @@ struct dt_bank {
 
 /* ---- rundir.c ------------------------------------------------------------------------------- */
 
-/* Takes the run directory, and loads the state to resume from: then job->step and job->replicas are
- * the checkpoint's. DT_EIO: somebody else has the directory. DT_EMISMATCH: another
- * configuration. */
+/* Takes the run directory, and loads the checkpoint to resume from, which sets job->step and
+ * job->replicas. DT_EIO: another process has the directory. DT_EMISMATCH: the configuration
+ * differs. */
 dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job);
-/* Fills the vectors (1 + nstate; P floats each) of an exchange: weights and optimizer state.
+/* Fills the vectors of an exchange (1 + nstate, P floats each): weights and optimizer state.
  * DT_EMISMATCH: the data is not that of the checkpoint. */
 typedef dt_status dt_fill_fn(struct dt_bank *bank, float *const *vectors);
-/* dt_fill_fn at the start of a run; also opens the writer and the records. */
+/* The dt_fill_fn for the start of a run; also opens the writer and the records. */
 dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors);
 void dt__bank_close(struct dt_bank *bank);
 
-/* Saves the state of job->step. A save that fails is tried again later. last: waits for the
- * save, which must succeed. */
+/* Saves the state of job->step. A failed save is tried again later. last: waits for the save, and
+ * fails if it fails. */
 dt_status dt__save(struct dt_bank *bank, bool last);
 bool dt__save_due(const struct dt_bank *bank);
 bool dt__save_time_due(const struct dt_bank *bank); /* due by run.checkpoint_secs */
-/* Records saves that have ended. Prints one that failed; the last save must not fail. */
+/* Records the saves that have ended. Warns about a failed one, or with `last` returns its
+ * status. */
 dt_status dt__saves_collect(struct dt_bank *bank, bool last);
 dt_status dt__saves_finish(struct dt_bank *bank); /* waits for a pending save, which must succeed */
-/* Starts the export of the weights as the best model. */
+/* Starts the export of the current weights as the best model. */
 dt_status dt__best_found(struct dt_bank *bank);
-/* Loads the best model from where its weights are; out->params NULL: they are nowhere. */
+/* Loads the best model from the first file that has it. out->params NULL: no file has it. */
 void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out);
-/* Writes the exports that the run of the loaded checkpoint should have left. */
+/* Writes the exports that are missing for the loaded checkpoint. */
 dt_status dt__exports_catch_up(struct dt_bank *bank);
 
 /* ---- init.c --------------------------------------------------------------------------------- */
@@ -118,13 +122,13 @@ dt_status dt__resume_load(struct dt_bank *bank);
 /* Checks that the training data, with this content, is that of the loaded checkpoint.
  * DT_EMISMATCH. */
 dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content);
-/* Forgets the best of the loaded checkpoint if other rows are held out now, or eval.metric
+/* Forgets the best model of the loaded checkpoint if other rows are held out now, or eval.metric
  * changed. */
 void dt__best_forget_if_other(struct dt_bank *bank);
 /* Fills bank->state and the vectors from the loaded checkpoint, or with new weights. */
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);
-/* These keep a copy of weights and state, and fill the vectors of another exchange with it,
- * which takes over where local steps begin. */
+/* Pass weights and state from one exchange to the next when the stepper changes: set_aside copies
+ * them, refill is the dt_fill_fn that fills the vectors of the next exchange with the copy. */
 dt_status dt__bank_set_aside(struct dt_bank *bank);
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
 
@@ -134,35 +138,35 @@ bool dt__stop_asked(struct dt_bank *bank); /* a signal or the program has asked 
 
 /* ---- records.c ------------------------------------------------------------------------------ */
 
-/* Starts the clock of this process's part of the run. */
+/* Starts this process's clock of the run. */
 void dt__log_begin(struct dt_bank *bank);
 /* Opens the records, once bank->state is filled. */
 dt_status dt__log_open(struct dt_bank *bank);
 void dt__log_close(struct dt_bank *bank);
-/* Adds a span to the accounts; async counts the time of training gradient by gradient. */
+/* Adds a span to the accounts. In async, training time is counted by gradient instead. */
 void dt__log_span(struct dt_bank *bank, uint64_t steps, double secs, double cpu_secs);
-/* Async: adds a gradient to the counts of the checkpoint, and to the staleness. */
+/* Async: counts a gradient in the state and in the staleness. */
 void dt__log_applied(struct dt_bank *bank, const struct dt_applied *applied);
 void dt__log_counts(struct dt_bank *bank, const struct dt_async_counts *counts);
 double dt__wall_secs(const struct dt_bank *bank); /* seconds of this run over all its starts */
 void dt__show_progress(struct dt_bank *bank);
-/* Adds a change to the record of what this start changes. */
+/* Adds a change to the record of what this start changes; log.change begins at `step`. */
 void dt__record_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
-/* Prints and records what the run is, and what a resume changes. */
+/* Prints and records the facts of the run, and what a resume changes. */
 dt_status dt__record_start(struct dt_bank *bank);
 dt_status dt__record_train(struct dt_bank *bank);
 dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved);
-/* Judges an evaluation and records it. *out_better: it is the best so far. */
+/* Judges an evaluation and records it. Sets *out_better if it is the best so far. */
 dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation *evaluation,
                                 bool *out_better);
 /* Writes the final record and closes the file. DT_EIO: the records did not reach the disk. */
 dt_status dt__record_final(struct dt_bank *bank, const char *status);
 
-/* ---- evaluator.c: the link; nothing happens there without a dedicated evaluator -------------- */
+/* ---- evaluator.c: the link, unused without a dedicated evaluator ----------------------------- */
 
-int dt__link_asks(struct dt_bank *bank);          /* what the evaluator asks for: enum dt_ask */
+int dt__link_asks(struct dt_bank *bank);          /* the evaluator's enum dt_ask */
 dt_status dt__link_collect(struct dt_bank *bank); /* records results that have arrived */
-/* Waits for the result of the last checkpoint, at most most_secs. Collective over bank and
+/* Waits at most most_secs for the result of the last checkpoint. Collective over bank and
  * workers. */
 dt_status dt__link_await_last(struct dt_job *job, double most_secs);
 void dt__link_dismiss(struct dt_bank *bank, dt_status status); /* orders the evaluator to end */

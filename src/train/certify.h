@@ -1,7 +1,8 @@
-/* certify: what a trained model's answers are worth, by rows that it was not trained on. At the end
- * of a run held-out rows fit its temperature and threshold, and test rows its intervals; its
- * exports keep that. No score that a run records uses a row that fitted what the score depends on:
- * held-out rows are measured before the fit, test rows after it. */
+/* certify: measures how certain a trained model's answers are, on rows that it was not trained on.
+ * At the end of a run the held-out rows fit its temperature and threshold, and the test rows its
+ * intervals; its exports carry the result. No recorded score depends on what was fitted to the rows
+ * that it measures: held-out rows are measured before the fit, and test rows, which fit only
+ * intervals, after it. */
 #ifndef DT_TRAIN_CERTIFY_H
 #define DT_TRAIN_CERTIFY_H
 
@@ -16,26 +17,27 @@ dt_status dt__judged_read(const struct dt_config *config, struct dt_world *world
                           const struct dt_source *source, const struct dt_model *model,
                           const float *params, struct dt_judged *out);
 
-/* Sets what is known before any row is seen: the positive class, and the cut if eval.threshold is a
+/* Sets what is known before any row is read: the positive class, and the cut if eval.threshold is a
  * number.
  *
- * DT_EUSAGE: there is no such class, or there are not two classes. */
+ * DT_EUSAGE: the positive class does not exist, or the data does not have two classes. */
 dt_status dt__certainty_begin(const struct dt_config *config, const struct dt_schema *schema,
                               struct dt_certainty *out);
-/* Checks before a training that the rows allow what is asked for: that there are enough `residuals`
- * for predict.interval, and that rows of both classes choose eval.threshold. held_out: NULL: this is
- * known. DT_EMISMATCH: they do not. DT_EIO, DT_EFORMAT, DT_EMEMORY, DT_STOPPED. */
+/* Checks before training that the rows suffice: that predict.interval has enough `residuals`, and
+ * that the held-out rows from which eval.threshold is chosen have both classes. held_out NULL:
+ * skips the second check. DT_EMISMATCH: they do not suffice. DT_EIO, DT_EFORMAT, DT_EMEMORY,
+ * DT_STOPPED. */
 dt_status dt__certainty_check(const struct dt_config *config, const struct dt_source *held_out,
                               uint64_t residuals);
-/* Prints what was fitted. of: the rows that gave the residuals. */
+/* Prints what was fitted. of: describes the rows that gave the residuals. */
 void dt__certainty_print(const struct dt_config *config, const struct dt_schema *schema,
                          const struct dt_certainty *certainty, const char *of);
 
-/* Bank only. Checks the rows of a run. Errors as dt__certainty_check. */
+/* Bank only. Runs dt__certainty_check on the rows of a run, with its errors. */
 struct dt_job;
 dt_status dt__certify_check(const struct dt_job *job);
-/* Bank only. Fits what the configuration asks for, by the model of this file, writes the run's
- * exports of it again, and has job->model answer so from now on. */
+/* Bank only. Fits what the configuration asks for to the model in *file, writes the run's exports
+ * of that model again with the result, and sets it in job->model. */
 struct dt_bank;
 dt_status dt__certify(struct dt_bank *bank, const struct dt_checkpoint *file);
 

@@ -1,7 +1,8 @@
-/* The facts of a training run that every rank has, and what follows from them alone.
+/* The facts of a training run that every rank has, and functions of these facts alone.
  *
  * A rank has its job and the struct of its role: struct dt_worker (worker.h), struct dt_bank
- * (bank.h) or struct dt_evaluator (evaluator.c). A process alone is bank and worker. */
+ * (bank.h) or struct dt_evaluator (evaluator.c). In a run with one process that process is both
+ * bank and worker. */
 #ifndef DT_TRAIN_JOB_H
 #define DT_TRAIN_JOB_H
 
@@ -16,89 +17,101 @@
 #include "state/state.h"
 #include "train/train.h"
 
-/* Replicas that step together on the same weights: all of them, or, with local steps, a group. */
+/* Replicas that step together on the same weights: all of them or, with local steps, one group. */
 struct dt_group {
     struct dt_job *job;
     int index;
-    int first, count;             /* its replicas */
+    int first, count;             /* its replicas: the first, and how many */
     struct dt_exchange *exchange; /* holds its weights and optimizer state */
-    uint64_t rows;                /* samples of this step; set only for a group that is not all */
+    uint64_t rows;                /* samples of the current step; set only if the group is not all
+                                   * replicas */
 
-    /* Local steps. */
-    bool leads;         /* this worker contributes its difference */
-    const float *start; /* the bank's weights, in a round's first step; else NULL: its own */
-    /* train.overlap, on the first of the ranks that share its weights: (P) each. */
-    float *began;      /* weights at the start of its round */
-    float *difference; /* began - weights of its last round, which the pending exchange carries */
-    double part;       /* fraction of the samples of that round */
+    /* The following members are for local steps. */
+    bool leads;         /* this worker contributes the group's difference */
+    const float *start; /* the bank's weights in the first step of a round; NULL: the group's own
+                         * weights */
+    /* With train.overlap, on the first rank that has the group's weights: (P) each. */
+    float *began;      /* the group's weights at the start of its current round */
+    float *difference; /* `began` minus the weights at the end of the last round, which the pending
+                        * exchange carries */
+    double part;       /* fraction of the last round's samples that the group drew */
 };
 
-/* A part of a split layer: columns of the weight, followed by the same columns of the bias. */
+/* A part of a split layer: some columns of the weight, followed by the same columns of the bias. */
 struct dt_layer_part {
     int number;
-    size_t tensor;                      /* index of the weight; the bias follows it */
-    size_t columns, weights;            /* floats of a row and of the bias; floats of the weight */
+    size_t tensor;                      /* index of the weight in the model's tensors; the bias
+                                         * follows it */
+    size_t columns, weights;            /* floats in a row, and in the bias; floats of the weight */
     float *vector[DT_EXCHANGE_VECTORS]; /* weights, optimizer state */
-    float *grad;                        /* gradient, if updates wait for the norm; else NULL */
-    float *logits; /* (batch, columns) logits of a softmax, then their gradient; else NULL */
+    float *grad;                        /* the gradient, kept if updates wait for the norm; else
+                                         * NULL */
+    float *logits; /* (batch, columns) logits of a softmax, later their gradient; NULL: another
+                    * layer */
     struct dt_split_part *products;
 };
 
-/* The rules of the run's updates. update.c writes them. */
+/* The rules of the run's updates. update.c fills them. */
 struct dt_rules {
-    struct dt_optimizer optimizer;     /* nstate, state_name: all vectors that the run keeps */
-    struct dt_optimizer wide;          /* rule of the linear path, floats [wide_begin, wide_end) */
+    struct dt_optimizer optimizer;     /* nstate and state_name cover every vector that the run
+                                        * keeps */
+    struct dt_optimizer wide;          /* rule for the linear path, floats [wide_begin, wide_end) */
     size_t wide_begin, wide_end;       /* SIZE_MAX: the linear path follows `optimizer` */
-    const struct dt_tensor *undecayed; /* the output's bias if it started at the baseline */
-    struct dt_optimizer outer;         /* rule of the update at the end of a round of local steps */
+    const struct dt_tensor *undecayed; /* the output's bias, if it started at the baseline: weight
+                                        * decay does not move it */
+    struct dt_optimizer outer;         /* rule for the update at the end of a round of local
+                                        * steps */
     struct dt_schedule schedule;
-    bool whole; /* a rule measures whole tensors */
+    bool whole; /* a rule needs the norms of whole tensors */
 };
 
-/* The rounding errors of a group's gradients or differences, as checkpoints name them: an error
- * continues only as part of the same. */
+/* Names, in checkpoints, of the rounding errors of a group's gradients and of its differences. A
+ * loaded error is used only under the same name. */
 #define DT__GRADIENT_ERROR "gradient_error"
 #define DT__DIFFERENCE_ERROR "difference_error"
 
 /* The vectors that a checkpoint holds besides the weights. */
 struct dt_saved_vectors {
-    const struct dt_optimizer *optimizer; /* whose state the bank has */
-    int groups;                           /* that have vectors of their own; 0: none */
-    int states;                           /* of the optimizer of each group */
-    bool differences;                     /* each group also has its last round's */
-    const char *error; /* the rounding error that each group has, by name; NULL: none is rounded */
+    const struct dt_optimizer *optimizer; /* the optimizer whose state the bank has */
+    int groups;                           /* groups with their own vectors; 0: none */
+    int states;                           /* optimizer states of each group */
+    bool differences;                     /* each group also has the difference of its last round */
+    const char *error; /* name of each group's rounding error; NULL: nothing is rounded */
 };
 
 struct dt_worker; /* worker.h */
 
-/* Brings a worker's gradients of a group's step into their slots. */
+/* Computes the gradients of the worker's replicas in one step of the group, into their slots. */
 typedef void dt_gradients_fn(struct dt_group *group, struct dt_worker *worker, uint64_t step,
                              const struct dt_network_hooks *hooks);
 
-/* The resources of the stepper in use. step.c, the steppers and the functions that they call to
- * list rows, factors and parts write it. */
+/* The resources of the stepper in use. step.c and the stepper fill it, with the functions that list
+ * rows, factors and parts. */
 struct dt_steps {
     const struct dt_stepper *stepper;
     struct dt_exchange *exchange;    /* NULL: async */
     struct dt_async *async;          /* NULL: sync */
-    struct dt_group *all;            /* sync: all replicas as one group */
-    struct dt_local *local;          /* this rank's groups; NULL: every step is exchanged */
-    struct dt_exchange_times *times; /* of this rank in the current span, in all exchanges */
-    struct dt_split_run *split;      /* this worker's parts of split layers; NULL: there are none */
-    dt_gradients_fn *gradients;      /* sync: replica by replica, or, with split layers, all
-                                   * together */
-    struct dt_exchange *pulls; /* pulls the rows of weights that a rank reads; NULL: nothing to
-                                * pull */
+    struct dt_group *all;            /* sync: the group of all replicas */
+    struct dt_local *local;          /* this rank's groups; NULL: groups exchange in every step */
+    struct dt_exchange_times *times; /* this rank's times in the current span, summed over all
+                                      * exchanges */
+    struct dt_split_run *split;      /* this worker's parts of split layers; NULL: no layer is
+                                      * split */
+    dt_gradients_fn *gradients;      /* sync: one replica after the other or, with split layers, all
+                                      * together */
+    struct dt_exchange *pulls; /* the exchange that pulls the rows of weights that a rank reads;
+                                * NULL: none are pulled */
     struct dt_saved_vectors saved;
-    struct dt_row_range *row_range; /* (row_ranges) tensors that exchange only the touched rows
-                                     * of their gradients */
+    struct dt_row_range *row_range; /* (row_ranges) tensors of whose gradients only touched rows are
+                                     * exchanged */
     int row_ranges;
-    struct dt_factored *factored; /* (matrices) bf16: their gradients may stay factors */
+    struct dt_factored *factored; /* (matrices) bf16: matrices whose gradients may stay factors */
     int matrices;
-    void *copies; /* of these matrices, as bf16 products read them; NULL: workers pack their own */
+    void *copies; /* copies of these matrices in the layout of bf16 products; NULL: workers pack
+                   * their own */
 };
 
-/* The sets of rows that a run measures: the held-out rows first. sets.c makes it. */
+/* The sets of rows that a run measures; the held-out rows are set 0. sets.c makes it. */
 struct dt_sets {
     struct dt_set *at; /* (count) */
     int count;
@@ -118,70 +131,76 @@ struct dt_dirs {
 struct dt_job {
     struct dt_config *config;
     struct dt_world *world;
-    struct dt_bank *bank;     /* NULL: this rank is none */
-    struct dt_worker *worker; /* NULL: this rank is none */
-    struct dt__arena *arena;  /* memory that lasts until the run's end */
-    struct dt_trace *trace;   /* NULL: none */
+    struct dt_bank *bank;     /* NULL: this rank is not the bank */
+    struct dt_worker *worker; /* NULL: this rank is not a worker */
+    struct dt__arena *arena;  /* memory that lives until the run ends */
+    struct dt_trace *trace;   /* NULL: no trace is kept */
     const struct dt_dirs *dirs;
-    int mode;       /* enum dt_mode as run: sync for staleness 0 */
+    int mode;       /* the enum dt_mode that runs: sync also if staleness is 0 */
     int replicas;   /* R */
-    int groups;     /* G, with local steps or a rounded wire */
-    int *worker_of; /* (R) the worker that has each replica */
+    int groups;     /* G; used with local steps or a rounded wire */
+    int *worker_of; /* (R) the worker of each replica */
 
     struct dt_source *train, *eval; /* eval: NULL without held-out data */
-    struct dt_sets sets;            /* none without held-out data */
+    struct dt_sets sets;            /* empty without held-out data */
     struct dt_plan *plan;
     struct dt_model *model;
-    struct dt_workers evaluating; /* the workers that evaluate in place */
+    struct dt_workers evaluating; /* workers that evaluate in place */
     const struct dt_rules *rules;
-    struct dt_updates *updates;   /* update.c: constants of the update in progress */
-    const struct dt_steps *steps; /* NULL: an evaluator, or not yet open */
+    struct dt_updates *updates;   /* update.c: constants of the current update */
+    const struct dt_steps *steps; /* NULL: an evaluator, or no stepper is open yet */
 
-    uint64_t step, last_step; /* updates done; the run's end */
+    uint64_t step, last_step; /* updates done; updates at the end of the run */
     bool pending;             /* train.overlap: the weights do not include the last round yet */
-    /* The best evaluation so far, at bank and evaluator. Workers have its state at the start, the
-     * step that was evaluated last, and whether patience has run out. */
+    /* The best evaluation so far, on bank and evaluator. Workers have the one of the
+     * start, except that best.seen and best.stop stay current. */
     struct dt_best best;
-    struct dt_best incumbent; /* the old model on the same rows (run.init), at bank and evaluator */
+    struct dt_best incumbent; /* bank and evaluator: the old model (run.init) measured on the same
+                               * rows */
 };
 
-/* Returns whether run.preset=table suits the data: CSV, or features with names (shards of CSV). */
+/* Returns whether run.preset=table suits the data: CSV files, or shards whose features have
+ * names. */
 bool dt__trains_on_table(const struct dt_job *job);
-/* Returns the updates in an epoch: T; async: R * T. */
+/* Returns the number of updates in an epoch: T, or in async R * T. */
 uint64_t dt__epoch_steps(const struct dt_job *job);
-/* Returns the updates of the run: up to train.epochs, rounded up, or train.max_steps if less. */
+/* Returns the number of updates in the run: train.epochs, rounded up to whole updates, or
+ * train.max_steps if that is less. */
 uint64_t dt__last_step(const struct dt_job *job);
-/* Returns the samples drawn in steps [0, step); async: an estimate. */
+/* Returns the samples drawn in steps [0, step); in async this is an estimate. */
 uint64_t dt__samples_at(const struct dt_job *job, uint64_t step);
-/* Returns the seconds until the run's end at this rate. 0: the rate is not known, or more
- * samples were drawn than dt__samples_at estimates, as async may. */
+/* Returns the seconds until the end of the run at this rate. 0: the rate is unknown or, in async,
+ * more samples were drawn than the run was estimated to need. */
 double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_per_sec);
 
-/* ---- when: rounds.c, and from dt__log_due on job.c ------------------------------------------- */
+/* ---- when things are due: rounds.c, and from dt__log_due on job.c ---------------------------- */
 
 /* Returns whether groups round what they exchange. */
 bool dt__is_rounded(const struct dt_job *job);
-/* Returns whether replicas form groups, from the start or from train.local_after on. */
+/* Returns whether replicas form groups, now or from train.local_after on. */
 bool dt__is_grouped(const struct dt_job *job);
 /* Returns whether the next step belongs to a round of local steps. */
 bool dt__is_local(const struct dt_job *job);
 /* Returns whether groups exchange a round while they compute the next one. */
 bool dt__overlaps(const struct dt_job *job);
-/* Returns the end of the round of step `step`; without local steps each step is a round. Rounds
- * end at multiples of train.local_steps after train.local_after, and with the run. */
+/* Returns the end of the round that contains step `step`; without local steps each step is a round.
+ * Rounds end at multiples of train.local_steps after train.local_after, and at the end of the
+ * run. */
 uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
-/* Returns the start of the round that ended at `step`, with the local steps of that
- * configuration. */
+/* Returns the start of the round that ended at `step`, by the local steps of config. */
 uint64_t dt__round_begin(const struct dt_job *job, const struct dt_config *config, uint64_t step);
-/* Returns whether the round that ended at this step contains a multiple of `every`; 0: never. */
+/* Returns whether the round that ended at this step contains a multiple of `every`; false if
+ * `every` is 0. */
 bool dt__round_passed(const struct dt_job *job, int64_t every);
-/* Returns the end of the span that must reach `due`: the end of a round. */
+/* Returns the end of a span in which something is due at step `due`: the end of the round that
+ * reaches it. */
 uint64_t dt__round_reach(const struct dt_job *job, uint64_t due);
-/* Returns whether a run of that configuration that ended at `step` cut its last round short or
- * exchanged it at once. pending: it left that exchange pending. */
+/* Returns whether a run with this config that ended at `step` cut its last round short, or
+ * exchanged it at once in spite of train.overlap. pending: the exchange was left pending. */
 bool dt__round_was_cut(const struct dt_job *job, const struct dt_config *config, uint64_t step,
                        bool pending);
-/* Returns whether a round of such steps is too long for a stop to wait for its end. */
+/* Returns whether a round of steps of step_secs seconds is too long for a stop to wait for its
+ * end. */
 bool dt__round_is_long(const struct dt_job *job, double step_secs);
 
 bool dt__log_due(const struct dt_job *job); /* a train record is due at this step */
@@ -190,77 +209,79 @@ uint64_t dt__span_end(const struct dt_job *job);
 bool dt__evaluates_in_place(const struct dt_job *job);
 /* Returns whether eval.steps names this step. */
 bool dt__eval_regular(const struct dt_job *job);
-/* Returns whether this step must still be evaluated in place: a stop may have come first. */
+/* Returns whether this step must still be evaluated in place. It may be due at a start, if a stop
+ * came before the evaluation. */
 bool dt__eval_due(const struct dt_job *job);
 
 /* ---- this rank ------------------------------------------------------------------------------ */
 
-/* Returns the word that records use for the exchange. */
+/* Returns the name of the exchange in records. word: buffer for it. */
 const char *dt__exchange_name(const struct dt_job *job, char word[16]);
 double dt__weights_mb(const struct dt_job *job); /* size of the weights in MB */
-void dt__slow_down(const struct dt_job *job);    /* test.slow_rank */
-/* Returns an upper bound of the inputs that this many rows of the source read. */
+void dt__slow_down(const struct dt_job *job);    /* sleeps if test.slow_rank names this rank */
+/* Returns an upper bound of the inputs that `rows` rows of the source read. */
 uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows);
-/* Lists steps->row_range. DT_EMEMORY. */
+/* Fills steps->row_range. DT_EMEMORY. */
 dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps);
-/* Reports that an exchange of sparse rows sends whole gradients (touched NULL). Collective over
- * bank and workers. DT_EUSAGE: train.lazy needs touched rows. */
+/* If touched is NULL, so that an exchange of sparse rows sends whole gradients, reports that.
+ * Collective over bank and workers. DT_EUSAGE: train.lazy needs touched rows. */
 dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched);
 
 /* ---- update.c: the arithmetic of an update -------------------------------------------------- */
 
-/* Makes job->rules from configuration and model. DT_EUSAGE: a rule for the linear path of a
- * model that has none. */
+/* Fills job->rules from configuration and model. DT_EUSAGE: the configuration has a rule for a
+ * linear path that the model does not have. */
 dt_status dt__rules_init(struct dt_job *job);
-/* train.schedule=plateau: sets how often the rate has fallen. */
+/* With train.schedule=plateau, sets how often the rate has fallen. */
 void dt__rate_drop(const struct dt_job *job, int64_t drops);
 /* Returns the sum of squares of n floats, added in a fixed order. */
 double dt__norm2(const float *values, size_t n);
-/* dt_async_norm2_fn over the trained floats. The gradient has only the touched rows of the row
- * ranges, or is whole (touched NULL); the bits are the same. */
+/* dt_async_norm2_fn over the trained floats. In the row ranges grad has only the touched rows;
+ * touched NULL: grad is whole. The result has the same bits in both cases. */
 double dt__gradient_norm2(void *job, const struct dt_touched *touched, const float *grad);
 
 /* Returns the number of doubles that dt__measure_sync fills; 0: no rule needs them. */
 size_t dt__measures(const struct dt_job *job);
-/* dt_measure_fn for rules over whole tensors: turns sums into directions. group: struct
- * dt_group. */
+/* dt_measure_fn for rules over whole tensors: turns sums of gradients into directions. group:
+ * struct dt_group. */
 void dt__measure_sync(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                       float *sum, float *const *vectors, double *measures);
-/* dt_update_fn of sync training: turns the sum over the rows of the step into their mean,
- * clipped by train.clip_norm, and applies the optimizer at the rate of the step. */
+/* dt_update_fn of sync training: turns the sum over the rows of the step into their mean, clips it
+ * by train.clip_norm, and applies the optimizer at the rate of the step. */
 void dt__update_sync(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out);
-/* dt__measure_sync and dt__update_sync for a part of a split layer. sum: all floats of the part;
- * grad: n of them, from `at` on, all of its weight or all of its bias. */
+/* dt__measure_sync and dt__update_sync for a part of a split layer. sum: all floats of the part.
+ * grad: n of them from `at` on, all of its weight or all of its bias. */
 void dt__measure_part(const struct dt_job *job, const struct dt_update_info *info,
                       const struct dt_layer_part *part, float *sum, double *measures);
 void dt__update_part(const struct dt_job *job, const struct dt_update_info *info,
                      const struct dt_layer_part *part, size_t at, size_t n, const float *grad);
-/* dt_update_tile_fn of sync training; updates the bf16 copies too. */
+/* dt_update_tile_fn of sync training; also updates the bf16 copies. */
 void dt__update_tile_sync(void *group, const struct dt_update_info *info, int matrix,
                           struct dt_tile tile, const float *grad, float *const *vectors);
 /* dt_update_rows_fn of sync training. */
 void dt__update_rows_sync(void *group, const struct dt_update_info *info,
                           const struct dt_row_range *range, const uint32_t *row, size_t count,
                           const float *grad, float *const *vectors);
-/* dt_update_fn at the end of a round. grad: each group's difference (weights - group's), times
- * its fraction of the round's samples, summed over groups. It is the gradient of the outer
- * update; states move by it. With train.overlap the weights are ahead by what the next update
- * takes from the momentum, dt__ahead_rate times it. Source: Douillard et al., "DiLoCo:
- * distributed low-communication training of language models", 2023, algorithm 1. */
+/* dt_update_fn at the end of a round. grad is the gradient of the outer update: each group's
+ * difference (weights - group's weights), times its fraction of the round's samples, summed over
+ * groups. State tensors, such as running means, move by it unscaled. With train.overlap the new
+ * weights already include what the next update will take from the momentum, dt__ahead_rate times
+ * it. Source: Douillard et al., "DiLoCo: distributed low-communication training of language
+ * models", 2023, algorithm 1. */
 void dt__update_outer(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out);
 float dt__ahead_rate(const struct dt_config *config);
-/* Applies the mean difference of the last round, (n), which no exchange will. vectors: weights
- * and outer momentum. */
+/* Applies the mean difference of the last round, (n), if no exchange will. vectors: weights and
+ * outer momentum. */
 void dt__apply_differences(struct dt_job *job, uint64_t step, const float *mean,
                            float *const *vectors, size_t n);
-/* train.overlap: returns the fraction of its difference with which a group starts: what the
- * outer update would apply if all groups had the same one, and at most 1. With more, groups move
- * further apart from round to round. */
+/* With train.overlap, returns the fraction of its own difference that a group applies at the start
+ * of a round: what the outer update would apply if all groups had the same difference, and at most
+ * 1. With more than 1, groups move further apart from round to round. */
 double dt__own_rate(const struct dt_job *job);
-/* dt_async_update_fn: applies the gradient of one local batch, at a rate that falls with its
- * staleness if so configured. A gradient that failed changes nothing. */
+/* dt_async_update_fn: applies the gradient of one local batch, with train.staleness_lr at a rate
+ * that falls with its staleness. A failed gradient changes nothing. */
 void dt__update_async(void *job, const struct dt_gradient *part, uint64_t before, size_t offset,
                       size_t n, const float *weights, float *out, float *const *states);
 /* dt_async_update_rows_fn of async training. */
