@@ -1,8 +1,8 @@
 /* Matrix products by oneDNN, by OpenBLAS, or by the library's own code (portable.h).
  *
- * OpenBLAS reads its kernel from OPENBLAS_CORETYPE and starts threads while it loads: the kernel
- * must be chosen and signals blocked before that. If oneDNN multiplies, OpenBLAS is loaded only for
- * transposing. */
+ * OpenBLAS reads its kernel from OPENBLAS_CORETYPE and starts threads while it loads, so the kernel
+ * must be chosen, and signals blocked, before that. If oneDNN multiplies, OpenBLAS is loaded only
+ * to transpose. */
 #include "model/blas.h"
 
 #include "base/elementary.h"
@@ -18,18 +18,20 @@
 #include <string.h>
 #include <strings.h>
 
-/* A function of the OpenMP runtime that oneDNN uses; its header comes with one compiler only. */
+/* Functions of the OpenMP runtime that oneDNN uses. Only one compiler comes with a header for
+ * them. */
 void omp_set_num_threads(int threads);
 void GOMP_parallel(void (*body)(void *arg), void *arg, unsigned threads, unsigned flags);
 
 /* ---- the library and its kernel ------------------------------------------------------------- */
 
-/* State of the libraries in this process: one copy, since the libraries have only one. */
+/* State of the libraries in this process: global, because the libraries' own state is. */
 static struct {
     pthread_mutex_t lock;          /* held while the kernel is chosen */
-    bool chosen, onednn, portable; /* neither onednn nor portable: OpenBLAS */
-    char loaded[32];               /* OPENBLAS_CORETYPE when OpenBLAS was last loaded */
-    char name[64];                 /* name of the kernel, including bf16's */
+    bool chosen, onednn, portable; /* whether a kernel is chosen, and which library multiplies;
+                                    * neither onednn nor portable: OpenBLAS */
+    char loaded[32];               /* OPENBLAS_CORETYPE at the last load of OpenBLAS */
+    char name[64];                 /* the kernel's name, including the bf16 kernel's */
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 #define SYMBOLS(X)                                                                                 \
@@ -42,8 +44,8 @@ static struct {
     SYMBOLS(DT__POINTER)
 } openblas;
 
-/* Loaded in isolation: searching the program's other libraries for its symbols first took a quarter
- * of a short job's time. */
+/* Loaded in isolation (.alone): searching the program's other libraries for its symbols took a
+ * quarter of a short job's time. */
 static const char *const symbols[] = {SYMBOLS(DT__NAME)};
 static struct dt__library library = DT__LIBRARY("openblas", symbols, &openblas, .alone = true);
 
@@ -53,7 +55,7 @@ static dt_status openblas_reload(void)
     return dt__library_load(&library);
 }
 
-/* Sets an environment variable; value NULL: removes it. */
+/* Sets an environment variable, or removes it if value is NULL. */
 static void variable_set(const char *name, const char *value)
 {
     if (value)
@@ -62,9 +64,10 @@ static void variable_set(const char *name, const char *value)
         unsetenv(name);
 }
 
-/* Loads OpenBLAS with a kernel. It reads the kernel from the environment when it loads, so another
- * kernel needs a reload. On a CPU newer than itself it chooses the slowest kernel, Prescott; then
- * it is reloaded with one for the CPU's features, unless the environment names a kernel. */
+/* Loads OpenBLAS with a kernel. OpenBLAS reads the kernel from the environment only while it loads,
+ * so another kernel needs a reload. On a CPU newer than itself OpenBLAS chooses its slowest kernel,
+ * Prescott; then it is reloaded with a kernel for the CPU's features, unless the environment names
+ * a kernel. */
 static dt_status openblas_load(const char *kernel)
 {
     const char *now = getenv("OPENBLAS_CORETYPE"), *suited = dt__blas_kernel_by_features();
@@ -81,7 +84,7 @@ static dt_status openblas_load(const char *kernel)
         variable_set("OPENBLAS_CORETYPE", suited);
         status = openblas_reload();
     }
-    /* Restore the variables for the programs that this program starts. */
+    /* Restore the environment for programs that this program starts. */
     variable_set("OPENBLAS_CORETYPE", *users ? users : NULL);
     if (!threads) variable_set("OPENBLAS_NUM_THREADS", NULL);
     return status;
@@ -96,10 +99,11 @@ static dt_status openblas_need(void)
     return status;
 }
 
-/* Chooses one instruction set of oneDNN, and so one name for its bits, on every CPU that supports
- * it; if bf16 has chosen a higher one, the f32 kernels are the same. But a forward convolution with
- * large weights in f32 (brgconv of oneDNN 2.6.3) sums in blocks whose size depends on the
- * second-level cache: its bits may differ between CPU models. */
+/* Lets oneDNN multiply if `kernel` names it. Sets one instruction set of oneDNN on every CPU that
+ * supports it, so that the name stands for the same bits; if bf16 has chosen a higher set, the f32
+ * kernels are the same. One exception: a forward convolution in f32 with large weights (brgconv of
+ * oneDNN 2.6.3) sums in blocks whose size depends on the second-level cache, so its bits may differ
+ * between CPU models. */
 static void onednn_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
@@ -123,8 +127,8 @@ static const char *kernel_name(void)
     return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
-/* Chooses the kernel; the part after "-bf16-" is left to dt__bf16_select. again: even if one is
- * already chosen. */
+/* Chooses the kernel named by `whole` without its part from "-bf16-" on, which dt__bf16_select
+ * reads. again: also if a kernel is already chosen. */
 static dt_status blas_select(const char *whole, bool again)
 {
     char option[32];
@@ -136,7 +140,7 @@ static dt_status blas_select(const char *whole, bool again)
     dt_status status = DT_OK;
     pthread_mutex_lock(&blas.lock);
     if (blas.chosen && !again) goto done;
-    dt__denormals_flush(); /* threads of the libraries inherit it */
+    dt__denormals_flush(); /* before the libraries start threads, which inherit the setting */
     if (kernel && !strcasecmp(kernel, DT__ONEDNN)) status = dt__onednn_load();
     if (status) goto done;
     blas.portable = dt__portable_choose(kernel ? kernel : "");
@@ -162,7 +166,7 @@ dt_status dt__blas_need(void)
     return blas.chosen ? DT_OK : blas_select("auto", false);
 }
 
-/* The library lets the limit be set once: if bf16 or another kernel has set it, nothing changes. */
+/* oneDNN's limit can be set only once: if bf16 or another kernel has set it, nothing changes. */
 dt_status dt__convolutions_limit(void)
 {
     static const struct {
@@ -214,8 +218,8 @@ dt_status dt__gemm(struct dt__product product, const float *a, const float *b, f
     return dt__dnnl_check(status, what);
 }
 
-/* Products are 1.03 to 1.2 times as fast from here on (measured: n and k of 256 to 4096, m of 64 to
- * 256). */
+/* From this n and k on, transposing makes products 1.03 to 1.2 times as fast (measured with n and k
+ * of 256 to 4096, m of 64 to 256). */
 enum { WORTH_TRANSPOSING = 256 };
 
 static bool is_transposed(int n, int k)
@@ -241,7 +245,7 @@ dt_status dt__gemm_transposed(struct dt__sizes size, const float *a, const float
     return DT_OK;
 }
 
-enum { PADDED_ROWS = 24 }; /* a multiple of the tiles' rows: 2, 4, 8, 12 */
+enum { PADDED_ROWS = 24 }; /* a multiple of the rows of OpenBLAS's tiles: 2, 4, 8, 12 */
 
 dt_status dt__gemm_padded(struct dt__sizes size, const float *a, const float *b, bool add, float *c)
 {
@@ -299,7 +303,7 @@ static void thread_flush_denormals(void *arg)
     dt__denormals_flush();
 }
 
-/* Also flushes denormals in threads that a program's own use of OpenMP has already started. */
+/* Also makes the threads that the program's own use of OpenMP has started flush denormals. */
 void dt__blas_set_threads(int threads)
 {
     if (dt__blas_need()) return;

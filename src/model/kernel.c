@@ -1,4 +1,4 @@
-/* Choice of the kernels for this CPU. */
+/* Chooses the kernel for this CPU. */
 #include "model/bf16_products.h"
 #include "model/blas.h"
 #include "model/model.h"
@@ -15,18 +15,21 @@ struct cpu {
 
 enum vectors { AVX2, AVX512 };
 
-/* The fastest products of OpenBLAS 0.3.21 and oneDNN 2.6 by CPU; `net_speed` of scripts/bench, run
- * with a kernel's name, measures it again. The first row that the CPU supports is chosen.
- * With AVX-512 that is oneDNN, on every CPU that was measured, by whole steps: on Zen 4 it is 1.10
- * to 1.15 times as fast as OpenBLAS's Haswell, Zen and SkylakeX, which are near each other (hidden
- * layers of 1024 and 4096; no clear difference with 512 and 256); on Zen 5 1.14 to 1.17 times as
- * SkylakeX; on an Intel server with AMX 1.15 to 1.5 times as SkylakeX and Cooperlake, which are
- * alike, and 1.5 to 1.8 times as Haswell (hidden layers of 128 to 4096, 64 and 128 rows). A row for
- * all of them also suits a CPU whose model a virtual machine masks, and hosts of several models
- * agree on the bits of their products.
- * Zen to Zen 3 are not measured: each has a kernel made for it. */
+/* The fastest products of OpenBLAS 0.3.21 and oneDNN 2.6 by CPU. The first row that the CPU
+ * supports is chosen. To measure again, run `net_speed` of scripts/bench with a kernel's name.
+ *
+ * With AVX-512, oneDNN is the fastest on every CPU that was measured, by whole steps: on Zen 4 it
+ * is 1.10 to 1.15 times as fast as OpenBLAS's Haswell, Zen and SkylakeX, which are close to each
+ * other (hidden layers of 1024 and 4096; no clear difference with 512 and 256); on Zen 5, 1.14 to
+ * 1.17 times as fast as SkylakeX; on an Intel server with AMX, 1.15 to 1.5 times as fast as
+ * SkylakeX and Cooperlake, which are alike, and 1.5 to 1.8 times as fast as Haswell (hidden layers
+ * of 128 to 4096, 64 and 128 rows). One row for all of these also suits a CPU whose model a virtual
+ * machine masks, and makes hosts with different CPU models agree on the bits of their products.
+ *
+ * Zen to Zen 3 were not measured; each has a kernel made for it. */
 static const struct kernel {
-    enum vectors needs; /* a virtual machine may hide them: OpenBLAS does not check */
+    enum vectors needs; /* checked, because a virtual machine may hide them; OpenBLAS does not
+                         * check */
     const char *name;
     const char *vendor; /* NULL: any model */
     unsigned family, first_model, last_model;
@@ -39,7 +42,8 @@ static const struct kernel {
     {AVX2, "Haswell", "AuthenticAMD", 0x19, 0x60, 0xaf}, /* Zen 4, desktops, dense servers */
 };
 
-/* Reads vendor, family and model. Source: Intel SDM, volume 2A, CPUID, leaves 0 and 1. */
+/* Reads vendor, family and model. Returns false if the CPU cannot report them. Source: Intel SDM,
+ * volume 2A, CPUID, leaves 0 and 1. */
 static bool identify(struct cpu *cpu)
 {
 #if defined(__x86_64__)
@@ -92,7 +96,7 @@ const char *dt__blas_kernel_for_cpu(void)
     return dt__blas_kernel_of(cpu.vendor, cpu.family, cpu.model, has(AVX2), has(AVX512));
 }
 
-/* Returns the kernel that OpenBLAS chooses for the models it knows with these features. */
+/* Returns the kernel that OpenBLAS chooses for the CPU models it knows that have these features. */
 const char *dt__blas_kernel_by_features(void)
 {
     if (has(AVX512)) return "SkylakeX";

@@ -1,5 +1,5 @@
-/* onednn: the functions of oneDNN, as dnnl.memory_create for dnnl_memory_create. Call them only
- * after dt__onednn_load has succeeded. */
+/* onednn: the functions of oneDNN as members of `dnnl`: dnnl.memory_create is dnnl_memory_create.
+ * Call them only after dt__onednn_load has succeeded. */
 #ifndef MODEL_ONEDNN_H
 #define MODEL_ONEDNN_H
 
@@ -44,9 +44,10 @@ extern struct dt__dnnl {
 } dt__dnnl;
 #define dnnl dt__dnnl
 
-/* Loads the library, unless it is loaded. DT_EIO: not found. */
+/* Loads oneDNN, unless it is loaded. DT_EIO: the library was not found. */
 dt_status dt__onednn_load(void);
-/* Turns the status of a call that made `what` into DT_OK, DT_EMEMORY or DT_EBUG. */
+/* Converts the status of a call to DT_OK, DT_EMEMORY or DT_EBUG; `what` names for the message what
+ * the call was to make. */
 dt_status dt__dnnl_check(unsigned status, const char *what);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include "model/portable.h"
 
-/* Points per product. The weight gradient is summed over these first, so the number is part of its
- * bits. */
+/* Points per product. The weight gradient is summed over these points first, so its bits depend on
+ * this number. */
 enum { POINTS = 128 };
 
 struct dt__patches {
     struct dt__convolution_shape s;
-    size_t x_row;          /* floats of a row of x */
-    int points;            /* points of a row of y */
-    int channels, filters; /* of a group */
-    int depth;             /* floats of a patch: KH * KW * channels */
+    size_t x_row;          /* floats in a row of x */
+    int points;            /* points in a row of y */
+    int channels, filters; /* of one group */
+    int depth;             /* floats in a patch: KH * KW * channels */
     float *patch;          /* (POINTS, depth) */
 };
 
@@ -46,13 +46,14 @@ void dt__patches_destroy(struct dt__patches *p)
 
 /* ---- patches -------------------------------------------------------------------------------- */
 
-/* Inputs that are contiguous in a patch and in x. */
+/* Inputs that are contiguous in a patch and in x: those of one line of a kernel. */
 struct stretch {
     size_t at;         /* offset in x */
-    int before, count; /* columns of padding, then columns that x has */
+    int before, count; /* columns of padding before; columns that x has */
 };
 
-/* Finds line ky of the patch of a point, numbered over all rows. false: it is all padding. */
+/* Finds line ky of the patch of a point; points are numbered over all rows. Returns false if the
+ * line is all padding. */
 static bool stretch_of(const struct dt__patches *p, int point, int ky, struct stretch *out)
 {
     const struct dt__convolution_shape *s = &p->s;
@@ -69,7 +70,8 @@ static bool stretch_of(const struct dt__patches *p, int point, int ky, struct st
     return true;
 }
 
-/* Reads the patches of `count` points of a group; x begins at its first channel. */
+/* Reads the patches of points [first, first + count) of a group; x points to the group's first
+ * channel. */
 static void patches_read(struct dt__patches *p, int first, int count, const float *x)
 {
     const int kernel = p->s.kernel[1], apart = p->s.in.c;
@@ -78,9 +80,9 @@ static void patches_read(struct dt__patches *p, int first, int count, const floa
     for (int point = first; point < first + count; point++)
         for (int ky = 0; ky < p->s.kernel[0]; ky++, to += line) {
             struct stretch s = {0};
-            const bool some = stretch_of(p, point, ky, &s);
+            const bool inside = stretch_of(p, point, ky, &s);
             if (s.count < kernel) memset(to, 0, line * sizeof *to);
-            if (!some) continue;
+            if (!inside) continue;
             float *at = to + (size_t)s.before * channels;
             const float *from = x + s.at;
             if (p->s.groups == 1)
@@ -91,7 +93,7 @@ static void patches_read(struct dt__patches *p, int first, int count, const floa
         }
 }
 
-/* Adds patches to the inputs that they were read from, point after point. */
+/* Adds the patches, point after point, to the inputs that they correspond to. */
 static void patches_add(const struct dt__patches *p, int first, int count, float *x)
 {
     const int kernel = p->s.kernel[1], apart = p->s.in.c;
@@ -111,17 +113,18 @@ static void patches_add(const struct dt__patches *p, int first, int count, float
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* A product of the points [first, first + count) in one group. */
-struct part {
+/* Arguments of the product for points [first, first + count) in one group. */
+struct points {
     int first, count;
     const float *x, *weight;
     const float *dy;
     float *y, *dx, *dweight;
     bool add;
 };
-typedef dt_status part_fn(struct dt__patches *p, const struct part *part);
+typedef dt_status points_fn(struct dt__patches *p, const struct points *points);
 
-static dt_status parts_run(struct dt__patches *p, int rows, const struct part *whole, part_fn *run)
+static dt_status points_run(struct dt__patches *p, int rows, const struct points *whole,
+                            points_fn *run)
 {
     const size_t outputs = (size_t)p->s.out.c;
     for (int first = 0; first < rows * p->points; first += POINTS)
@@ -130,66 +133,67 @@ static dt_status parts_run(struct dt__patches *p, int rows, const struct part *w
             const size_t filter = (size_t)(group * p->filters);
             const size_t place = (size_t)first * outputs + filter;
             const int left = rows * p->points - first;
-            struct part part = {.first = first, .count = left < POINTS ? left : POINTS};
-            part.add = whole->add || first;
-            if (whole->x) part.x = whole->x + channel;
-            if (whole->dx) part.dx = whole->dx + channel;
-            if (whole->weight) part.weight = whole->weight + filter;
-            if (whole->dweight) part.dweight = whole->dweight + filter;
-            if (whole->y) part.y = whole->y + place;
-            if (whole->dy) part.dy = whole->dy + place;
-            DT_TRY(run(p, &part));
+            struct points points = {.first = first, .count = left < POINTS ? left : POINTS};
+            points.add = whole->add || first;
+            if (whole->x) points.x = whole->x + channel;
+            if (whole->dx) points.dx = whole->dx + channel;
+            if (whole->weight) points.weight = whole->weight + filter;
+            if (whole->dweight) points.dweight = whole->dweight + filter;
+            if (whole->y) points.y = whole->y + place;
+            if (whole->dy) points.dy = whole->dy + place;
+            DT_TRY(run(p, &points));
         }
     return DT_OK;
 }
 
-static dt_status part_forward(struct dt__patches *p, const struct part *part)
+static dt_status points_forward(struct dt__patches *p, const struct points *points)
 {
     const size_t outputs = (size_t)p->s.out.c;
-    patches_read(p, part->first, part->count, part->x);
-    return dt__portable_gemm((struct dt__sizes){part->count, p->filters, p->depth},
+    patches_read(p, points->first, points->count, points->x);
+    return dt__portable_gemm((struct dt__sizes){points->count, p->filters, p->depth},
                              dt__strided(p->patch, false, (size_t)p->depth),
-                             dt__strided(part->weight, false, outputs), false, part->y, outputs);
+                             dt__strided(points->weight, false, outputs), false, points->y,
+                             outputs);
 }
 
-static dt_status part_input_gradient(struct dt__patches *p, const struct part *part)
+static dt_status points_input_gradient(struct dt__patches *p, const struct points *points)
 {
     const size_t outputs = (size_t)p->s.out.c;
-    DT_TRY(dt__portable_gemm((struct dt__sizes){part->count, p->depth, p->filters},
-                             dt__strided(part->dy, false, outputs),
-                             dt__strided(part->weight, true, outputs), false, p->patch,
+    DT_TRY(dt__portable_gemm((struct dt__sizes){points->count, p->depth, p->filters},
+                             dt__strided(points->dy, false, outputs),
+                             dt__strided(points->weight, true, outputs), false, p->patch,
                              (size_t)p->depth));
-    patches_add(p, part->first, part->count, part->dx);
+    patches_add(p, points->first, points->count, points->dx);
     return DT_OK;
 }
 
-static dt_status part_weight_gradient(struct dt__patches *p, const struct part *part)
+static dt_status points_weight_gradient(struct dt__patches *p, const struct points *points)
 {
     const size_t outputs = (size_t)p->s.out.c;
-    patches_read(p, part->first, part->count, part->x);
-    return dt__portable_gemm((struct dt__sizes){p->depth, p->filters, part->count},
+    patches_read(p, points->first, points->count, points->x);
+    return dt__portable_gemm((struct dt__sizes){p->depth, p->filters, points->count},
                              dt__strided(p->patch, true, (size_t)p->depth),
-                             dt__strided(part->dy, false, outputs), part->add, part->dweight,
+                             dt__strided(points->dy, false, outputs), points->add, points->dweight,
                              outputs);
 }
 
 dt_status dt__patches_forward(struct dt__patches *p, int rows, const float *x, const float *weight,
                               float *y)
 {
-    return parts_run(p, rows, &(struct part){.x = x, .weight = weight, .y = y}, part_forward);
+    return points_run(p, rows, &(struct points){.x = x, .weight = weight, .y = y}, points_forward);
 }
 
 dt_status dt__patches_input_gradient(struct dt__patches *p, int rows, const float *dy,
                                      const float *weight, float *dx)
 {
     memset(dx, 0, (size_t)rows * p->x_row * sizeof *dx);
-    return parts_run(p, rows, &(struct part){.dy = dy, .weight = weight, .dx = dx},
-                     part_input_gradient);
+    return points_run(p, rows, &(struct points){.dy = dy, .weight = weight, .dx = dx},
+                      points_input_gradient);
 }
 
 dt_status dt__patches_weight_gradient(struct dt__patches *p, int rows, const float *x,
                                       const float *dy, bool add, float *dweight)
 {
-    return parts_run(p, rows, &(struct part){.x = x, .dy = dy, .dweight = dweight, .add = add},
-                     part_weight_gradient);
+    return points_run(p, rows, &(struct points){.x = x, .dy = dy, .dweight = dweight, .add = add},
+                      points_weight_gradient);
 }

@@ -1,6 +1,6 @@
-/* patches: the products of a convolution under run.kernel=portable. The inputs that an output point
- * reads are a row of a matrix, its patch; patches of 128 points at a time are multiplied with the
- * weights (portable.h). The shapes and the layouts are those of convolution.h. */
+/* patches: the products of a convolution for run.kernel=portable. The inputs that an output point
+ * reads are its patch, a row of a matrix. Patches of 128 points at a time are multiplied with the
+ * weights (portable.h). Shapes and layouts are those of convolution.h. */
 #ifndef MODEL_PATCHES_H
 #define MODEL_PATCHES_H
 
@@ -8,7 +8,7 @@
 
 struct dt__patches;
 
-/* Creates the products. DT_EMEMORY. */
+/* Creates the products of a convolution. DT_EMEMORY. */
 dt_status dt__patches_create(const struct dt__convolution_shape *shape, struct dt__patches **out);
 void dt__patches_destroy(struct dt__patches *patches);
 

@@ -1,6 +1,7 @@
 /* Products by packed panels and register tiles (Goto and van de Geijn 2008; Van Zee and van de
- * Geijn 2015). For each block of k, rows of A are packed once, and then the panels of B in turn; a
- * panel stays in the first-level cache while all rows of A use it:
+ * Geijn 2015). For each block of k, a block of rows of A is packed once, and then the panels of B
+ * one after another; a panel of B stays in the first-level cache while all rows of the block use
+ * it:
  *
  *   for each block of k (DEPTH)            the order of sums: it is part of the bits
  *     for each block of rows (MOST_ROWS)   packs A: second-level cache
@@ -20,17 +21,17 @@ int omp_get_thread_num(void);
 int omp_get_num_threads(void);
 
 enum {
-    DEPTH = 256, /* never change it: it is part of the bits */
+    DEPTH = 256, /* fixed: the bits depend on it */
     MOST_ROWS = 256,
     MOST_WIDTH = 48,
-    TILE_ROWS = 8, /* upper bound */
+    TILE_ROWS = 8, /* upper bound over the instruction sets */
     ALIGN = 64
 };
 
 /* A tile of C and the panels that it is computed from (portable_tile.h). */
 struct tile {
-    int vectors, count; /* vectors of columns; rows of C in the tile */
-    bool rows, add;     /* rows: A's panel is (rows, DEPTH), not (depth, rows) */
+    int vectors, count; /* number of vectors of columns; number of rows */
+    bool rows, add;     /* rows: A's panel is (rows, DEPTH) rather than (depth, rows) */
     int depth;
     const float *a, *b;
     size_t ldb;
@@ -38,7 +39,7 @@ struct tile {
     size_t ldc;
 };
 
-/* The functions for one instruction set. */
+/* Size of a tile and functions for one instruction set. */
 struct set {
     int rows, lanes;
     void (*tile)(const struct tile *tile);
@@ -83,9 +84,9 @@ bool dt__portable_choose(const char *kernel)
     return true;
 }
 
-/* Transposes from (8, 8) to `to` (8, 8). */
-static __attribute__((target("avx2"))) void turn_8x8(const float *from, size_t from_row, float *to,
-                                                     size_t to_row)
+/* Writes the transpose of `from` (8, 8) to `to` (8, 8). */
+static __attribute__((target("avx2"))) void transpose_8x8(const float *from, size_t from_row,
+                                                          float *to, size_t to_row)
 {
     __m256 a[8], b[8];
     for (size_t i = 0; i < 8; i++)
@@ -114,7 +115,7 @@ bool dt__portable_choose(const char *kernel)
     return false;
 }
 
-static void turn_8x8(const float *from, size_t from_row, float *to, size_t to_row)
+static void transpose_8x8(const float *from, size_t from_row, float *to, size_t to_row)
 {
     for (size_t i = 0; i < 8; i++)
         for (size_t j = 0; j < 8; j++)
@@ -135,23 +136,26 @@ void dt__portable_set_threads(int threads)
 
 /* ---- panels --------------------------------------------------------------------------------- */
 
-/* Transposes `count` vectors of `depth` floats, `row` floats apart, to a panel (depth, width). */
-static void panel_turn(int count, int width, int depth, const float *from, size_t row, float *to)
+/* Packs `count` vectors of `depth` floats, which are `row` floats apart, as the columns of a panel
+ * (depth, width). */
+static void panel_transpose(int count, int width, int depth, const float *from, size_t row,
+                            float *to)
 {
     const int whole = depth / 8 * 8;
     for (int i = 0; i < count; i += 8) {
         const int part = count - i < 8 ? count - i : 8;
         const float *at = from + (size_t)i * row;
         for (int l = 0; part == 8 && l < whole; l += 8)
-            turn_8x8(at + l, row, to + l * width + i, (size_t)width);
+            transpose_8x8(at + l, row, to + l * width + i, (size_t)width);
         for (int j = 0; j < part; j++)
             for (int l = part == 8 ? whole : 0; l < depth; l++)
                 to[l * width + i + j] = at[(size_t)j * row + (size_t)l];
     }
 }
 
-/* Packs a panel of B: columns [0, count) of b, rows [0, depth). Other columns are 0. */
-static void panel_of_b(const struct set *set, int count, int depth, struct dt__strided b, float *to)
+/* Packs a panel of B: columns [0, count) of b, rows [0, depth). The panel's other columns are 0. */
+static void panel_b_pack(const struct set *set, int count, int depth, struct dt__strided b,
+                         float *to)
 {
     const int width = 3 * set->lanes;
     if (b.column == 1 && count == width) {
@@ -160,15 +164,16 @@ static void panel_of_b(const struct set *set, int count, int depth, struct dt__s
     }
     if (count < width) memset(to, 0, (size_t)(depth * width) * sizeof *to);
     if (b.column != 1) {
-        panel_turn(count, width, depth, b.at, b.column, to);
+        panel_transpose(count, width, depth, b.at, b.column, to);
         return;
     }
     for (int l = 0; l < depth; l++)
         memcpy(to + l * width, b.at + (size_t)l * b.row, (size_t)count * sizeof *to);
 }
 
-/* Packs a panel of A: (rows, DEPTH) if its rows are contiguous, else (depth, rows). */
-static void panel_of_a(const struct set *set, int count, int depth, struct dt__strided a, float *to)
+/* Packs a panel of A, as (rows, DEPTH) if the rows of A are contiguous, else as (depth, rows). */
+static void panel_a_pack(const struct set *set, int count, int depth, struct dt__strided a,
+                         float *to)
 {
     if (a.column != 1 && count == set->rows) {
         set->copy(true, depth, a.at, a.column, to);
@@ -192,7 +197,7 @@ struct product {
     size_t ldc;
 };
 
-/* A thread's scratch: panels of A, a panel of B. */
+/* A thread's scratch memory: the panels of A, and one panel of B. */
 struct scratch {
     float a[MOST_ROWS * DEPTH], b[DEPTH * MOST_WIDTH];
 };
@@ -215,7 +220,7 @@ static struct scratch *scratch_of_thread(void)
     return scratch;
 }
 
-/* Computes a tile at the edge of C: drops the rows and columns outside C. */
+/* Computes a tile at the edge of C, without writing outside C. */
 static void edge_tile(const struct set *set, const struct tile *t, int columns)
 {
     float sums[TILE_ROWS * MOST_WIDTH];
@@ -232,8 +237,8 @@ static void edge_tile(const struct set *set, const struct tile *t, int columns)
     }
 }
 
-/* Computes rows [0, rows) of C, whose panels are packed, in the columns of one panel. first: the
- * first tile. */
+/* Computes `rows` rows of C in the columns of one panel, from packed panels. first: the tile of the
+ * first rows. */
 static void panel_product(const struct set *set, const struct tile *first, int rows, int columns)
 {
     struct tile t = *first;
@@ -249,7 +254,8 @@ static void panel_product(const struct set *set, const struct tile *first, int r
     }
 }
 
-/* Adds one block of k to rows [begin, begin + rows) of C. */
+/* Adds the product over one block of k to rows [begin, begin + rows) of C. The first block
+ * overwrites them unless p->add. */
 static void block_product(const struct product *p, struct scratch *scratch, int begin, int rows,
                           int from, int depth)
 {
@@ -258,13 +264,13 @@ static void block_product(const struct product *p, struct scratch *scratch, int 
     const bool add = p->add || from > 0;
     const float *a = p->a.at + (size_t)begin * p->a.row + (size_t)from * p->a.column;
     for (int i = 0; i < rows; i += set->rows)
-        panel_of_a(set, rows - i < set->rows ? rows - i : set->rows, depth,
-                   (struct dt__strided){a + (size_t)i * p->a.row, p->a.row, p->a.column},
-                   scratch->a + i * DEPTH);
+        panel_a_pack(set, rows - i < set->rows ? rows - i : set->rows, depth,
+                     (struct dt__strided){a + (size_t)i * p->a.row, p->a.row, p->a.column},
+                     scratch->a + i * DEPTH);
     for (int j = 0; j < p->size.n; j += width) {
         const int columns = p->size.n - j < width ? p->size.n - j : width;
         const float *b = p->b.at + (size_t)from * p->b.row + (size_t)j * p->b.column;
-        /* Few rows read B in place. */
+        /* with few rows, packing B is not worth it */
         const bool direct =
             p->size.m <= 4 * set->rows && p->b.column == 1 && columns % set->lanes == 0;
         const struct tile first = {.rows = p->a.column == 1,
@@ -276,13 +282,14 @@ static void block_product(const struct product *p, struct scratch *scratch, int 
                                    .c = p->c + (size_t)begin * p->ldc + j,
                                    .ldc = p->ldc};
         if (!direct)
-            panel_of_b(set, columns, depth, (struct dt__strided){b, p->b.row, p->b.column},
-                       scratch->b);
+            panel_b_pack(set, columns, depth, (struct dt__strided){b, p->b.row, p->b.column},
+                         scratch->b);
         panel_product(set, &first, rows, columns);
     }
 }
 
-/* Computes a single row of C from a B of contiguous rows, each read once, in place. */
+/* Computes C of a single row, from a B whose rows are contiguous; each is read once, without
+ * packing. */
 static void row_product(const struct product *p, struct scratch *scratch)
 {
     const int most = DEPTH * MOST_WIDTH;
@@ -314,7 +321,7 @@ static void product_run(const struct product *p, struct scratch *scratch)
                           p->size.k - from < DEPTH ? p->size.k - from : DEPTH);
 }
 
-/* Threads cost more than they save below this number of multiply-adds. */
+/* Number of multiply-adds from which threads save more than they cost. */
 enum { WORTH_THREADS = 1 << 20 };
 
 struct threads {
@@ -322,18 +329,19 @@ struct threads {
     bool failed; /* a thread had no memory */
 };
 
-/* Computes one thread's columns, or its rows if C has more rows than columns. */
+/* Computes the part of C of one thread: some of its columns, or some rows if C has more rows than
+ * columns. */
 static void thread_run(void *arg)
 {
     struct threads *all = arg;
     struct product p = all->product;
     struct scratch *scratch = scratch_of_thread();
-    const int parts = omp_get_num_threads(), part = omp_get_thread_num();
+    const int threads = omp_get_num_threads(), thread = omp_get_thread_num();
     const bool by_rows = p.size.m > p.size.n;
     const int unit = by_rows ? p.set->rows : p.set->lanes;
     const int units = ((by_rows ? p.size.m : p.size.n) + unit - 1) / unit;
-    const int begin = (int)((long long)units * part / parts) * unit;
-    int end = (int)((long long)units * (part + 1) / parts) * unit;
+    const int begin = (int)((long long)units * thread / threads) * unit;
+    int end = (int)((long long)units * (thread + 1) / threads) * unit;
     if (end > (by_rows ? p.size.m : p.size.n)) end = by_rows ? p.size.m : p.size.n;
     if (by_rows)
         p.size.m = end - begin, p.a.at += (size_t)begin * p.a.row, p.c += (size_t)begin * p.ldc;

@@ -1,20 +1,21 @@
-/* portable: the library's own matrix products, with the same bits on every CPU that has AVX2 and
+/* portable: the library's own matrix products, which have the same bits on every CPU with AVX2 and
  * FMA.
  *
- * Each element of C is computed by one chain of fused multiply-adds over k in each block of 256,
- * which starts at 0; the blocks' sums are added in order. The bits do not depend on the width of
- * vectors, tiles, caches, threads or the other elements of a matrix. */
+ * Within each block of 256 of k, an element of C is one chain of fused multiply-adds that starts at
+ * 0; the sums of the blocks are then added in order. So the bits do not depend on the width of
+ * vectors, on tiles, caches or threads, or on the other elements of a matrix. */
 #ifndef MODEL_PORTABLE_H
 #define MODEL_PORTABLE_H
 
 #include "base/base.h"
 
-#define DT__PORTABLE "portable" /* as a kernel */
+#define DT__PORTABLE "portable" /* name of the kernel */
 
 /* Chooses the instructions of later products: the CPU's best for "portable", AVX2 for
- * "portable-avx2". false: another name, or the CPU has no AVX2 and FMA. */
+ * "portable-avx2". Returns false for other names, or if the CPU has no AVX2 and FMA. */
 bool dt__portable_choose(const char *kernel);
-/* Chooses the CPU's best, if none is chosen. false: it has none. */
+/* Chooses the CPU's best instructions, unless some are chosen. Returns false if the CPU has no AVX2
+ * and FMA. */
 bool dt__portable_need(void);
 void dt__portable_set_threads(int threads);
 
@@ -29,13 +30,14 @@ struct dt__strided {
     size_t row, column;
 };
 
-/* Describes a row-major matrix, or the transpose of one; its rows are `row` floats apart. */
+/* Describes a row-major matrix whose rows are `row` floats apart, or its transpose if
+ * `transposed`. */
 static inline struct dt__strided dt__strided(const float *at, bool transposed, size_t row)
 {
     return transposed ? (struct dt__strided){at, 1, row} : (struct dt__strided){at, row, 1};
 }
 
-/* Computes C (m, n) = A (m, k) B (k, n), or += if `add`; rows of C are `ldc` floats apart.
+/* Computes C (m, n) = A (m, k) B (k, n), or C += A B if `add`; rows of C are `ldc` floats apart.
  * DT_EMEMORY. */
 dt_status dt__portable_gemm(struct dt__sizes size, struct dt__strided a, struct dt__strided b,
                             bool add, float *c, size_t ldc);

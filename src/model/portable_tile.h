@@ -1,12 +1,13 @@
-/* portable_tile: a tile of a product and the packing of its operands, for one instruction set.
- * portable.c includes it once for each set, with these macros:
+/* portable_tile: computes a tile of a product and packs its operands, for one instruction set.
+ * portable.c includes this file once for each set, with these macros:
  *
  *   ISA      the set's name for the compiler     LANES   floats in a vector
  *   NAME(x)  a function's name                   ROWS    rows of a tile; EACH(X) calls X for each
  *   SPREAD   one float to all elements           FMA     a * b + c, rounded once
  *
- * A tile has ROWS rows and three vectors of columns. Panels of B are (depth, 3 * LANES); panels of
- * A are (ROWS, DEPTH) or, if A is transposed, (depth, ROWS): no layout moves single floats of A. */
+ * A tile has ROWS rows and three vectors of columns. Panels of B are (depth, 3 * LANES). Panels of
+ * A are (ROWS, DEPTH) or, if A is transposed, (depth, ROWS); so packing A never moves single
+ * floats. */
 enum { NAME(WIDTH) = 3 * LANES };
 typedef float NAME(vector) __attribute__((vector_size(4 * LANES)));
 typedef float NAME(floats) __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -29,8 +30,8 @@ typedef float NAME(floats) __attribute__((vector_size(4 * LANES), aligned(4), ma
         if (vectors > 2) STORE(z##i, to + 2 * LANES)                                               \
     }
 
-/* Computes C (ROWS, vectors * LANES) = A B, or += if `add`. Elements of A: a[i * row + l *
- * step]. */
+/* Computes C (ROWS, vectors * LANES) = A B, or C += A B if t->add. Element (i, l) of A is a[i * row
+ * + l * step]. */
 static inline __attribute__((always_inline, target(ISA))) void
 NAME(tile_of)(const struct tile *t, int vectors, size_t row, size_t step)
 {
@@ -62,7 +63,7 @@ static __attribute__((target(ISA))) void NAME(tile)(const struct tile *t)
     }
 }
 
-/* Adds a (depth) B (depth, n) to sums (n); rows of B are `ldb` floats apart. */
+/* Computes sums (n) += a (depth) B (depth, n); rows of B are `ldb` floats apart. */
 static __attribute__((target(ISA))) void NAME(row)(int n, int depth, const float *a, const float *b,
                                                    size_t ldb, float *restrict sums)
 {
@@ -80,8 +81,7 @@ static __attribute__((target(ISA))) void NAME(row)(int n, int depth, const float
             sums[j] = __builtin_fmaf(a[0], b[j], sums[j]);
 }
 
-/* Packs panels of whole width whose floats are contiguous: (depth, width) from rows `step`
- * apart. */
+/* Packs a panel of full width from `depth` rows of contiguous floats, `step` floats apart. */
 static __attribute__((target(ISA))) void NAME(copy)(bool of_a, int depth, const float *from,
                                                     size_t step, float *to)
 {

@@ -1,9 +1,9 @@
-/* A part of a split layer: the products of some columns of a dense layer with the rows of a whole
+/* A part of a split layer: the products of some of a dense layer's columns with the rows of a whole
  * batch, tile by tile.
  *
- * Weights of a block of the inputs are contiguous, and so are the rows of a block, so that each
- * tile is a product of three whole matrices, whose largest, 512 x 256 for 16 parts of 4096 columns,
- * stays in a core's cache until it is used. */
+ * The weights of a block of inputs are contiguous, and so are the rows of a block. Each tile is
+ * thus a product of three contiguous matrices. The largest of them, 512 x 256 for 16 parts of 4096
+ * columns, stays in a core's cache until it is used. */
 #include <string.h>
 
 #include "model/activation.h"
@@ -13,8 +13,8 @@
 struct dt_split_part {
     size_t nin, columns, blocks;
     int max_rows;
-    float *scratch; /* (max_rows, columns + a block's inputs) */
-    /* (blocks) products in bf16; NULL: in f32 */
+    float *scratch; /* (max_rows, columns + inputs of a block) */
+    /* (blocks) products in bf16; NULL: products are in f32 */
     struct dt__bf16 **bf16;
 };
 
@@ -28,8 +28,8 @@ static int block_depth(const struct dt_split_part *part, size_t block)
     return (int)(block_begin(part, block + 1) - block_begin(part, block));
 }
 
-/* Creates the bf16 products of each block. Parts share a block's inputs, and blocks share the
- * gradient by the part's outputs. */
+/* Creates the bf16 products of each block. Parts of a layer share a block's rounded inputs with the
+ * part `first`, and blocks of equal depth share the rounded gradient by the part's outputs. */
 static dt_status create_products(struct dt_split_part *part, const struct dt_split_part *first,
                                  bool inputs)
 {

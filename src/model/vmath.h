@@ -1,10 +1,10 @@
-/* vmath: exp, tanh, erf, logarithms, cos and the normal quantile in a form that a compiler can
- * vectorise: straight lines, no calls, no branches. An element's result does not depend on its
- * place in a vector.
+/* vmath: exp, tanh, erf, logarithms, cos and the normal quantile in a form that compilers can
+ * vectorise: no calls, no branches. An element's result does not depend on its position in a
+ * vector.
  *
  * NaN stays NaN. Coefficients are minimax fits in relative error (weighted least squares on
- * Chebyshev nodes, reweighted until level); tests/unit/test_vmath.c measures the errors stated
- * here. */
+ * Chebyshev nodes, reweighted until the error is level); tests/unit/test_vmath.c measures the
+ * errors stated here. */
 #ifndef MODEL_VMATH_H
 #define MODEL_VMATH_H
 
@@ -26,7 +26,8 @@ static inline float dt__exp2i(uint32_t n)
     return power;
 }
 
-/* Returns the whole number in the low bits of 1.5 * 2^23 + n; unsigned, because x may be NaN. */
+/* Returns n, given 1.5 * 2^23 + n as a float: its low bits. The result is unsigned, because x may
+ * be NaN. */
 static inline uint32_t dt__low_bits(float shifted)
 {
     uint32_t bits;
@@ -34,9 +35,8 @@ static inline uint32_t dt__low_bits(float shifted)
     return bits - 0x4b400000u;
 }
 
-/* Returns e^x within 9e-8 relative; 0 below -104, infinity above 88.73.
- * x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n e^r, 2^n in two halves so that neither leaves the
- * range. */
+/* Returns e^x within 9e-8 relative; 0 below -104, infinity above 88.73. x = n ln 2 + r, |r| <= ln 2
+ * / 2; e^x = 2^n e^r. 2^n is applied in two halves, so that neither is out of range. */
 static inline float dt__expf(float x)
 {
     const float to_int = 0x1.8p23f; /* adding it rounds to a whole number */
@@ -129,7 +129,7 @@ static inline double dt__log(float x)
     return 2.0 * s * p + (double)n * 0.69314718055994531;
 }
 
-/* Returns a polynomial of x, the coefficient of the highest power first. */
+/* Returns the polynomial of x with n coefficients, that of the highest power first. */
 static inline float dt__polynomial(float x, int n, const float *coefficient)
 {
     float y = coefficient[0];
@@ -138,8 +138,8 @@ static inline float dt__polynomial(float x, int n, const float *coefficient)
     return y;
 }
 
-/* Returns cos(2 pi t), |t| below 2^22, within 2e-7. With u = |t - round(t)| it is sin(2 pi (1/4 -
- * u)). The coefficients have names because the graphs of other runtimes use them too. */
+/* Returns cos(2 pi t) within 2e-7, for |t| below 2^22: with u = |t - round(t)| it is sin(2 pi (1/4
+ * - u)). The coefficients have names, because exported graphs use them, too. */
 #define DT__COS_TERMS 5
 static const float dt__cos_term[DT__COS_TERMS] = {39.7598271f, -76.5811726f, 81.6024764f,
                                                   -41.3416806f, 6.28318528f};
@@ -151,12 +151,11 @@ static inline float dt__cos_turns(float t)
     return s * dt__polynomial(s * s, DT__COS_TERMS, dt__cos_term);
 }
 
-/* Returns the z that a normal number exceeds with probability p, 0 <= p <= 1/2; at most
- * DT__NORMAL_MOST. Within 1e-6.
- * Source: Wichura 1988, algorithm AS 241, PPND7. */
+/* Returns the z that a standard normal number exceeds with probability p, 0 <= p <= 1/2, within
+ * 1e-6; at most DT__NORMAL_MOST. Source: Wichura 1988, algorithm AS 241, PPND7. */
 #define DT__NORMAL_MOST 5.2f
-#define DT__NORMAL_LEAST 9e-8f /* a p whose z is beyond that limit */
-#define DT__NORMAL_NEAR 0.425f /* 1/2 - p, up to which the first approximation holds */
+#define DT__NORMAL_LEAST 9e-8f /* a p whose z exceeds DT__NORMAL_MOST */
+#define DT__NORMAL_NEAR 0.425f /* largest 1/2 - p for which the first approximation holds */
 static const float dt__normal_near[2][4] = {
     {59.109374720f, 159.29113202f, 50.434271938f, 3.3871327179f},
     {67.187563600f, 78.757757664f, 17.895169469f, 1.0f}};

@@ -1,6 +1,6 @@
-/* Activations, and the end of a layer: bias, activation and dropout in one pass over a product,
- * which keeps the slope for the backward pass. An activation is a row here; if the layer before
- * accepts none, it is a separate layer. */
+/* Activations, and the epilogue of a layer: bias, activation and dropout in one pass over a
+ * product. The pass keeps the slope for the backward pass. Each activation is a row of a table;
+ * where the layer before accepts no epilogue, the activation is a layer by itself. */
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Writes f(z) to *y and f'(z) to *slope. The comparisons keep NaN as NaN. */
+/* Each writes f(z) to *y and f'(z) to *slope. The comparisons are such that NaN stays NaN. */
 static inline void identity(float z, float *y, float *slope)
 {
     *y = z;
@@ -38,7 +38,7 @@ static inline void sigmoid(float z, float *y, float *slope)
     *slope = s * (1.0f - s);
 }
 
-/* z Phi(z), with the normal distribution Phi. Source: Hendrycks and Gimpel 2016, section 2. */
+/* z Phi(z), where Phi is the normal distribution. Source: Hendrycks and Gimpel 2016, section 2. */
 static inline void gelu(float z, float *y, float *slope)
 {
     float distribution = 0.5f + 0.5f * dt__erff(z * 0.707106781f);
@@ -69,7 +69,7 @@ static inline void softplus(float z, float *y, float *slope)
     *slope = dt__sigmoidf(z);
 }
 
-/* A pass over a row, with and without slope. */
+/* Defines the passes over a row, with and without slope. */
 #define ROW(f)                                                                                     \
     DT__CLONES static void f##_row(int n, const float *restrict bias, float *restrict y,           \
                                    float *restrict slope)                                          \
@@ -97,7 +97,7 @@ ROW(softplus)
 
 /* ---- for other runtimes --------------------------------------------------------------------- */
 
-/* x (1 + erf(x / sqrt 2)) / 2: a separate node exists only from opset 20 on. */
+/* x (1 + erf(x / sqrt 2)) / 2. ONNX has a node for this only from opset 20 on. */
 static const char *gelu_emit(struct dt__emitter *e, const char *x)
 {
     const char *root = dt__emit_scalar(e, sqrt(0.5)), *half = dt__emit_scalar(e, 0.5);
@@ -118,7 +118,7 @@ static const char *silu_emit(struct dt__emitter *e, const char *x)
 EMIT(relu, "Relu")
 EMIT(tanh, "Tanh")
 EMIT(sigmoid, "Sigmoid")
-EMIT(leaky_relu, "LeakyRelu") /* its default for alpha is 0.01, as here */
+EMIT(leaky_relu, "LeakyRelu") /* the default alpha of LeakyRelu is 0.01, as here */
 EMIT(softplus, "Softplus")
 
 static const struct dt__activation IDENTITY = {"", false, identity_row, identity_row_infer, NULL};
@@ -156,13 +156,13 @@ static void bias_forward(size_t rows, int n, const float *bias, float *y)
             y[i] += bias[i];
 }
 
-/* Returns where the bias begins among the layer's parameters. */
+/* Returns the offset of the bias in the layer's parameters. */
 static size_t bias_begin(const struct dt__layer *layer)
 {
     return layer->end - layer->begin - (size_t)layer->out.c;
 }
 
-/* Returns the number of vectors with one number per channel. */
+/* Returns the number of points: vectors with one number per channel. */
 static size_t points_of(const struct dt__layer_call *call)
 {
     return (size_t)call->rows * (size_t)call->layer->out.h * (size_t)call->layer->out.w;
@@ -194,7 +194,7 @@ void dt__epilogue_forward(const struct dt__layer_call *call, const float *bias)
     }
 }
 
-/* Columns are summed in blocks that stay in registers; each column adds its rows in order. */
+/* Columns are summed in blocks that stay in registers. Each column adds its rows in order. */
 
 static inline void block_backward(size_t rows, size_t stride, int columns,
                                   const float *restrict slope, float *restrict delta,

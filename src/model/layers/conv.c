@@ -1,9 +1,9 @@
 /* Convolution: y = f(x * W + b), channels last: `conv C KHxKW [stride S] [pad P|same] [groups G]`,
- * and `conv1d C K ...` along rows of length x channels. Weight (KH, KW, channels / groups, C), bias
- * (C).
+ * and `conv1d C K ...` along rows of (length, channels). Weight (KH, KW, channels / groups, C),
+ * bias (C).
  *
- * The rows are computed in small ranges, product and epilogue in turn, so that the pictures of a
- * range are still in the cache when bias and activation are applied. */
+ * Rows are computed in small blocks, product and epilogue in turn, so that a block's pictures are
+ * still in the cache when bias and activation are applied. */
 #include <limits.h>
 #include <string.h>
 
@@ -11,13 +11,13 @@
 #include "model/bf16_products.h"
 #include "model/convolution.h"
 
-/* layer->size */
+/* indices in layer->size */
 enum { FILTERS, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, PAD_H, PAD_W, GROUPS };
 enum { SAME = -1, BLOCK_ROWS = 8 };
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Parses the sizes, then "stride 2", "pad same", ... */
+/* Parses filters and kernel, then "stride 2", "pad same" and so on. */
 static bool conv_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
     const bool is_1d = layer->kind == &dt__conv1d_layer;
@@ -48,8 +48,9 @@ static bool conv_parse(struct dt__layer *layer, struct dt__layer_args args)
 
 /* ---- shape ---------------------------------------------------------------------------------- */
 
-/* Infers along one side the output length, and the padding before and after. `same` gives ceil(in /
- * stride); an odd padding is larger after, as in TensorFlow and PyTorch. */
+/* Infers, along one side (0: height, 1: width), the length of the output and the padding before and
+ * after. `same` yields the length ceil(in / stride); if the padding is odd, one more is after, as
+ * in TensorFlow and PyTorch. */
 static bool side_infer(struct dt__convolution_shape *s, int side, int in, int pad, int *out)
 {
     const int kernel = s->kernel[side], stride = s->stride[side];
@@ -68,8 +69,8 @@ static bool side_infer(struct dt__convolution_shape *s, int side, int in, int pa
     return true;
 }
 
-/* Returns the input as the kernel sees it: for conv1d plain features are one channel along the
- * width. */
+/* Returns the shape of the input as the kernel reads it. For conv1d, plain features are one channel
+ * along the width. */
 static struct dt__shape conv_input(const struct dt__layer *layer)
 {
     const struct dt__shape in = layer->in;
@@ -128,7 +129,7 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-/* Uses bf16 if the CPU supports it; else f32. */
+/* Computes gradients in bf16 if `bf16` and the CPU supports it; else in f32. */
 static dt_status conv_open(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state)
 {
     struct dt__convolution_shape s;
@@ -172,7 +173,7 @@ static dt_status conv_backward(const struct dt__layer_call *call)
 
 /* ---- for other runtimes --------------------------------------------------------------------- */
 
-/* Adds a weight (KH, KW, C / groups, F) as (F, C / groups, KH, KW). */
+/* Emits the weight (KH, KW, C / groups, F) as a constant (F, C / groups, KH, KW). */
 static const char *emit_filters(struct dt__emitter *e, const struct dt__layer *layer)
 {
     const struct dt_tensor *tensor = dt__emit_need(e, layer, "weight");

@@ -1,6 +1,6 @@
-/* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape counts as one vector.
- * The first layer of a network accepts batches with a sparse part: it reads only the rows of W
- * whose inputs are present. */
+/* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape is treated as one
+ * vector. The first layer of a network also accepts batches with a sparse part; of W it then reads
+ * only the rows whose inputs are present. */
 #include "model/activation.h"
 #include "model/bf16_products.h"
 #include "model/blas.h"
@@ -29,7 +29,7 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
         return dt_fail(DT_EUSAGE, "a split output layer: expected three classes or more, and no "
                                   "'wide' next to it");
     layer->keep = dt__has_epilogue(layer) ? nout : 0;
-    /* the first layer computes no gradient by its input */
+    /* no gradient by the input of the first layer */
     layer->work = layer->split ? nout : layer == model->layer ? 0 : nin + nout;
     if (layer->split && layer->last) layer->work = 0;
     DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
@@ -38,7 +38,7 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-/* Returns true if the layer reads inputs of a batch that are in no matrix. */
+/* Returns true if the layer reads a batch whose inputs are not all in the matrix x. */
 static bool dense_reads_parts(const struct dt__layer_call *call)
 {
     const struct dt_batch *batch = call->batch;
@@ -80,7 +80,7 @@ static dt_status dense_backward(const struct dt__layer_call *call)
                                call->work, call->dx);
 }
 
-/* The output layer's products stay f32. */
+/* Creates the products in bf16; those of the output layer stay f32. */
 static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf16,
                             void **out_state)
 {
@@ -93,8 +93,8 @@ static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf
     return DT_OK;
 }
 
-/* Not if workers have parts of the gradient, or the factors of these rows are larger than half of
- * the gradient. */
+/* Describes the factored gradient. Returns false for the output layer, for split layers, and if the
+ * factors of max_rows rows would be larger than half of the gradient. */
 static bool dense_factored(const struct dt__layer *layer, int max_rows, struct dt_factored *out)
 {
     const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->out.c;

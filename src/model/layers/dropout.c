@@ -1,5 +1,5 @@
-/* Dropout: masks that are a pure function of a key and an element's number. Usually the layer
- * before includes it in its pass; otherwise it is a separate layer. */
+/* Dropout: masks are a pure function of a key and an element's number. Usually dropout is part of
+ * the epilogue of the layer before it; otherwise it is a layer by itself. */
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Drop number i is word i % 4 of block i / 4 of the key; a unit is dropped if the word is below
- * rate * 2^32. Blocks are made a run at a time. */
+/* Drop number i is word i % 4 of block i / 4 of the key; a unit is dropped if its word is below
+ * rate * 2^32. DT__DROPOUT_BLOCKS blocks are generated at a time. */
 enum { WORDS = 4, RUN = WORDS * DT__DROPOUT_BLOCKS };
 
 DT__CLONES

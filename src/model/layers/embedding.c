@@ -1,9 +1,9 @@
-/* Embedding: the first layer of a table with categories. A row's dense inputs are copied, followed
- * by the vectors of its categories, `width` numbers each, in the order of the columns: y = (x,
- * E[i1], E[i2], ...), weight E (inputs that are not dense, width). A batch reads only the rows of E
- * whose categories occur in it, and its gradient has only these.
+/* Embedding: the first layer of a network for tables with categories. It copies a row's dense
+ * inputs, and appends the vectors of the row's categories, `width` numbers each, in the order of
+ * the columns: y = (x, E[i1], E[i2], ...), weight E (inputs that are not dense, width). A batch
+ * reads only the rows of E whose categories occur in it, and its gradient has only these rows.
  *
- * Vectors start normal with variance 1 / width, so that their length is about 1.
+ * Vectors start normal with variance 1 / width, so their length is about 1.
  *
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.2. */
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "model/emitter.h"
 #include "model/entries.h"
 
-enum { WIDTH, DENSE, CATEGORIES }; /* layer->size; the last two from the data */
+enum { WIDTH, DENSE, CATEGORIES }; /* indices in layer->size; the last two from the data */
 
 static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer)
 {
@@ -43,10 +43,10 @@ static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer
     return dt__layer_tensor(model, layer, "weight", &weight);
 }
 
-/* Every row has one entry a column, in their order. */
+/* Expects one entry per category column in each row, in the order of the columns. */
 static dt_status embedding_forward(const struct dt__layer_call *call)
 {
-    enum { AHEAD = 16 }; /* rows of E are scattered in memory */
+    enum { AHEAD = 16 }; /* entries to prefetch, because rows of E are scattered in memory */
     const struct dt_batch *batch = call->batch;
     const int *size = call->layer->size;
     const size_t width = (size_t)size[WIDTH], dense = (size_t)size[DENSE];
@@ -74,8 +74,8 @@ static dt_status embedding_forward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
-/* A row of dy is dense + columns * width long, so that entry number p of the batch, which is column
- * p - row * columns, has its delta at dy + dense + row * dense + p * width. */
+/* A row of dy has dense + columns * width numbers. Entry p of the batch, in row r, is in column p -
+ * r * columns, so its delta is at dy + dense + r * dense + p * width. */
 static dt_status embedding_backward(const struct dt__layer_call *call)
 {
     const int *size = call->layer->size;
@@ -90,8 +90,8 @@ static dt_status embedding_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
-/* A column's inputs are 0 except for a 1: their product with the column's part of the table is its
- * vector. */
+/* Emits each column's vector as the product of the column's inputs, which are 0 except for one 1,
+ * with the column's rows of E. */
 static const char *embedding_emit(struct dt__emitter *e, const struct dt__layer *layer,
                                   const char *x)
 {

@@ -1,14 +1,16 @@
-/* Normalisation: `batchnorm` (each channel over the rows and points of the replica's samples of the
- * batch) and `layernorm` (each point over its channels). weight and bias: (channels).
+/* Normalisation: `batchnorm` normalises each channel over the rows and points of a replica's
+ * samples of the batch; `layernorm` normalises each point over its channels. weight and bias:
+ * (channels).
  *
- * A picture batch (rows, H, W, C) is a matrix (points, channels); a dense one is (rows, width).
- * Both kinds give gain * (x - mean) / sqrt(variance + epsilon), to which the pass of bias and
- * activation adds the offset. Sums are in double, in order of the points.
+ * A batch of pictures (rows, H, W, C) is a matrix (points, channels); a dense batch is (rows,
+ * width). Both kinds compute gain * (x - mean) / sqrt(variance + epsilon), where gain is the
+ * weight; the epilogue adds the bias. Sums are in double, in the order of the points.
  *
- * batchnorm keeps running statistics in state tensors, which training moves by 0.1 of the
- * difference to those of each replica, averaged over the replicas by their samples; evaluation
- * normalises with them. With fewer than two values training uses them too, and leaves them
- * unchanged. The running variance uses the unbiased one, as in PyTorch.
+ * batchnorm keeps running statistics in state tensors. Each step moves them by 0.1 of their
+ * difference from the statistics of each replica, averaged over the replicas by their samples.
+ * Evaluation normalises with the running statistics. Training on fewer than two values also uses
+ * them, and leaves them unchanged. The running variance is that of the unbiased estimate, as in
+ * PyTorch.
  *
  * Source: Ioffe and Szegedy 2015; Ba, Kiros and Hinton 2016. Epsilon and momentum are PyTorch's. */
 #include <math.h>
@@ -19,7 +21,7 @@
 #include "model/activation.h"
 #include "model/emitter.h"
 
-#define MOMENTUM 0.1 /* of running statistics */
+#define MOMENTUM 0.1 /* weight of a step in the running statistics */
 
 static dt_status norm_infer(struct dt_model *model, struct dt__layer *layer)
 {
@@ -33,12 +35,13 @@ static dt_status norm_infer(struct dt_model *model, struct dt__layer *layer)
     return dt__layer_tensor(model, layer, "bias", &bias);
 }
 
-/* Memory besides floats: batchnorm's statistics of the current samples, or the running ones if
- * `frozen`, (channels); layernorm's of each point for the backward pass, and its sums. */
+/* State of a layer in a network. mean and scale are, for batchnorm, (channels) statistics of the
+ * current samples, or the running ones if `frozen`; for layernorm, (points) statistics for the
+ * backward pass. */
 struct norm {
     float *mean;
     float *scale; /* batchnorm: the variance; layernorm: 1 / sqrt(variance + epsilon) */
-    double *sums; /* (channels) sums of layernorm */
+    double *sums; /* (channels) scratch memory of layernorm's backward pass */
     bool frozen;
 };
 
@@ -100,14 +103,15 @@ static dt_status batchnorm_infer(struct dt_model *model, struct dt__layer *layer
     return dt__layer_tensor(model, layer, "running_var", &variance);
 }
 
-/* Returns the number of channels summed at a time: their sums stay in registers and the nearest
- * cache. */
+/* Returns the number of channels from `first` on to sum at a time; their sums stay in registers and
+ * the nearest cache. */
 static int block_width(int channels, int first)
 {
     return channels - first < DT__NORM_BLOCK ? channels - first : DT__NORM_BLOCK;
 }
 
-/* One pass, over differences from the first point: in double the two sums lose no accuracy. */
+/* Computes mean and variance in one pass over the differences from the first point. In double the
+ * two sums lose no accuracy. */
 DT__CLONES
 static void batchnorm_statistics(size_t points, int channels, const float *restrict x,
                                  float *restrict mean, float *restrict variance)
@@ -151,8 +155,8 @@ static void batchnorm_normalize(size_t points, int channels, const float *x, con
     }
 }
 
-/* With s = gain / sqrt(variance + epsilon) and x^ the normalised input, over n points:
- * dx = s (dy - mean(dy) - x^ mean(dy x^)), dgain = sum(dy x^). Frozen: dx = s dy. */
+/* Computes the gradients. With s = gain / sqrt(variance + epsilon) and x^ the normalised input,
+ * over n points: dx = s (dy - mean(dy) - x^ mean(dy x^)), dgain = sum(dy x^). Frozen: dx = s dy. */
 DT__CLONES
 static void batchnorm_gradient(size_t points, int channels, const float *restrict x,
                                const float *restrict mean, const float *restrict variance,
@@ -205,7 +209,7 @@ static dt_status batchnorm_forward(const struct dt__layer_call *call)
         batchnorm_statistics(points, channels, call->x, norm->mean, norm->scale);
     batchnorm_normalize(points, channels, call->x, norm->mean, norm->scale, call->params, call->y);
     if (call->keep) {
-        /* The change of the running statistics, times the rows: the gradient of a state tensor. */
+        /* gradient of a state tensor: the change of the running statistics times the rows */
         const double unbiased = (double)points / ((double)points - 1);
         const float step = (float)(MOMENTUM * call->rows);
         float *grad_mean = call->state_grad, *grad_variance = grad_mean + channels;
@@ -233,7 +237,8 @@ static dt_status batchnorm_backward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
-/* Turns rows into points, for nodes that process each point's channels, or back into rows. */
+/* Emits a reshape of rows to points, for nodes that process each point's channels; if `back`, of
+ * points to rows. */
 static const char *emit_points(struct dt__emitter *e, const struct dt__layer *layer, const char *x,
                                bool back)
 {
@@ -241,7 +246,7 @@ static const char *emit_points(struct dt__emitter *e, const struct dt__layer *la
     return layer->in.h * layer->in.w == 1 ? x : dt__emit_reshape(e, x, 2, points);
 }
 
-/* (x - running mean) * factor + bias; the factor is computed here. */
+/* Emits (x - running mean) * factor + bias. The factor is computed here. */
 static const char *batchnorm_emit(struct dt__emitter *e, const struct dt__layer *layer,
                                   const char *x)
 {
@@ -273,7 +278,7 @@ const struct dt__layer_kind dt__batchnorm_layer = {.name = "batchnorm",
 
 /* ---- over a layer --------------------------------------------------------------------------- */
 
-/* Mean and scale of the points are kept for the backward pass. */
+/* Keeps the mean and scale of each point for the backward pass. */
 DT__CLONES
 static dt_status layernorm_forward(const struct dt__layer_call *call)
 {

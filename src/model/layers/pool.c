@@ -1,14 +1,16 @@
-/* Pooling: `maxpool K [stride S]`, `avgpool K [stride S]`, `globalpool` (the mean of each channel),
- * `flatten` (a picture as one vector) and `upsample K`. K and S are a number or HEIGHTxWIDTH; the
- * stride defaults to the window; windows that would reach beyond the edge are left out.
+/* Pooling and reshaping: `maxpool K [stride S]`, `avgpool K [stride S]`, `globalpool` (the mean of
+ * each channel), `flatten` (a picture as one vector) and `upsample K`. K and S are a number or
+ * HEIGHTxWIDTH. The stride is the window's size by default. Windows that would extend beyond the
+ * edge are left out.
  *
- * Pictures have channels last, (rows, H, W, C). The loops run along the channels, in vectors. */
+ * Pictures have channels last, (rows, H, W, C). The inner loops run over the channels, in
+ * vectors. */
 #include <string.h>
 
 #include "base/clones.h"
 #include "model/emitter.h"
 
-/* layer->size */
+/* indices in layer->size */
 enum { WINDOW_H, WINDOW_W, STRIDE_H, STRIDE_W, ONE_NUMBER };
 
 static bool window_parse(struct dt__layer *layer, struct dt__layer_args args)
@@ -34,7 +36,7 @@ static const char *pool_emit(struct dt__emitter *e, const struct dt__layer *laye
     return dt__emit_rows(e, x, layer->out);
 }
 
-/* One number is a square; on a line it is a length. */
+/* Applies a window given as one number: a square in a picture, a length in a row of points. */
 static void window_resolve(struct dt__layer *layer)
 {
     if (!layer->size[ONE_NUMBER]) return;
@@ -56,11 +58,13 @@ static dt_status pool_infer(struct dt_model *model, struct dt__layer *layer)
     return DT_OK;
 }
 
-/* Processes one point of a window: `in` are the channels of the larger picture, `out` of the
- * smaller one; number: of the point in the window; place: of maxpool. Each pass is one of these. */
+/* Processes one point of a window. in: channels of the point in the larger picture; out: channels
+ * of the window's point in the smaller picture; number: index of the point in the window; points:
+ * number of points in a window; place: see maxpool. */
 typedef void point_fn(int channels, int number, int points, float *in, float *out, int32_t *place);
 
-/* x_side and y_side: x and y, or the gradients by them. */
+/* Calls `visit` for each point of each window. x_side and y_side: x and y, or the gradients by
+ * them. */
 static inline void windows_visit(const struct dt__layer_call *call, float *x_side, float *y_side,
                                  int32_t *place, point_fn *visit)
 {
@@ -85,7 +89,8 @@ static inline void windows_visit(const struct dt__layer_call *call, float *x_sid
             }
 }
 
-/* places: whether `visit` records them, if a backward pass follows. */
+/* Defines forward and backward of a kind from what they do at a point. places: the kind needs
+ * `place`, which is kept for the backward pass. */
 #define PASSES(name, places, visit, visit_back)                                                    \
     DT__CLONES static dt_status name##_forward(const struct dt__layer_call *call)                  \
     {                                                                                              \
@@ -108,11 +113,11 @@ static inline void windows_visit(const struct dt__layer_call *call, float *x_sid
 
 /* ---- maximum --------------------------------------------------------------------------------- */
 
-/* The maximum of each window, NaN if it contains one. keep, as int32_t (rows, OH, OW, C): its
- * number in row-major order of the window, the first of equals. The numbers are as wide as floats,
- * so that a vector of floats has one of them: for bytes gcc makes vectors of 64 for AVX-512, and
- * processes 8 channels one by one, in three times the time. From 32 channels on bytes save a little
- * at most. */
+/* maxpool: the maximum of each window; NaN if the window contains one. keep, as int32_t (rows, OH,
+ * OW, C): the place, which is the index of the maximum in its window, row-major; the first of
+ * equals. Places are as wide as floats, so that a vector of floats has one vector of places. With
+ * bytes, gcc makes vectors of 64 for AVX-512, and processes 8 channels one by one, in three times
+ * the time; from 32 channels on, bytes would save a little at most. */
 static dt_status maxpool_infer(struct dt_model *model, struct dt__layer *layer)
 {
     DT_TRY(pool_infer(model, layer));
@@ -227,7 +232,7 @@ const struct dt__layer_kind dt__flatten_layer = {.name = "flatten",
 
 /* ---- enlarging ------------------------------------------------------------------------------ */
 
-/* Each point of a picture appears WINDOW_H x WINDOW_W times in y. */
+/* upsample: each point of x appears WINDOW_H x WINDOW_W times in y. */
 static bool upsample_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
     return args.count == 1 && window_parse(layer, args);
@@ -262,7 +267,8 @@ static inline void copy_back(int channels, int number, int points, float *restri
 
 PASSES(upsample, false, copy_at, copy_back)
 
-/* Repeats each point: inserts dimensions between the points, and stretches them. */
+/* Emits the repetition of each point: inserts dimensions after height and width, and tiles along
+ * these. */
 static const char *upsample_emit(struct dt__emitter *e, const struct dt__layer *layer,
                                  const char *x)
 {

@@ -1,19 +1,20 @@
-/* Residual: `residual(ITEM, ...)` adds its input to the output of its items. If their shapes
- * differ, the input goes through a 1 x 1 convolution (for plain features: a dense product) without
- * bias, weight (1, 1, channels, filters), whose stride follows from the shapes.
+/* Residual: `residual(ITEM, ...)` adds its input to the output of its items. If the two shapes
+ * differ, the input first goes through a 1 x 1 convolution (for plain features: a dense product)
+ * without bias, whose stride follows from the shapes. weight (1, 1, channels, filters).
  *
  * Source: He et al., "Deep residual learning for image recognition", CVPR 2016, section 3.2.
  *
- * In the list of layers the items are between two ends, which are linked. Forward, the second end
- * adds the input of the first one to its own. Backward, the second end keeps the gradient of the
- * shortcut, and the first end adds it to the gradient that came through the items. */
+ * In the list of layers the items are between two layers that are linked: residual and its end.
+ * Forward, the end adds the input of the residual layer to its own input. Backward, the end keeps
+ * the gradient of the shortcut, and the residual layer adds it to the gradient that came through
+ * the items. */
 #include <string.h>
 
 #include "model/convolution.h"
 
 /* ---- the first end -------------------------------------------------------------------------- */
 
-/* Its items are not args: description.c reads the brackets. */
+/* Rejects all args: description.c parses the items in the brackets. */
 static bool residual_parse(struct dt__layer *layer, struct dt__layer_args args)
 {
     (void)layer, (void)args;
@@ -37,11 +38,12 @@ const struct dt__layer_kind dt__residual_layer = {.name = "residual",
 
 /* ---- the second end ------------------------------------------------------------------------- */
 
-/* layer->size: the shape at the first end, and the stride of the shortcut. */
+/* indices in layer->size: the shape of the input of the residual layer, the stride of the shortcut,
+ * and whether the shortcut is a convolution */
 enum { FROM_H, FROM_W, FROM_C, STRIDE_H, STRIDE_W, PROJECTS };
 
-/* Returns the stride by which `from` points become `to`, each the first of its stride; 0: there is
- * none. */
+/* Returns the stride that reduces `from` points to `to` points by taking the first of each
+ * `stride`; 0: there is none. */
 static int stride_between(int from, int to)
 {
     const int stride = (from + to - 1) / to;

@@ -1,6 +1,7 @@
-/* Wide: after the output layer, adds a linear function of all inputs to the outputs, y = x + inputs
- * W, weight (inputs, outputs). It has no bias, since the output layer has one. It reads only the
- * rows of W whose sparse inputs are present. W starts at 0, and may have a separate optimizer.
+/* Wide: the linear path. It follows the output layer and adds a linear function of all inputs to
+ * the outputs: y = x + inputs W, weight (inputs, outputs). It needs no bias, because the output
+ * layer has one. Of W it reads only the rows whose sparse inputs are present. W starts at 0, and
+ * may have its own optimizer (train.wide_optimizer).
  *
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.3. */
 #include <string.h>
@@ -27,7 +28,7 @@ static dt_status wide_infer(struct dt_model *model, struct dt__layer *layer)
     const int read = model->desc.categories ? model->desc.dense + model->desc.categories +
                                                   (int)(model->inputs - model->features)
                                             : layer->size[0];
-    layer->macs = (size_t)read * nout; /* one category per column */
+    layer->macs = (size_t)read * nout; /* a row has one category per column */
     return dt__layer_tensor(model, layer, "weight", &weight);
 }
 
