@@ -1,8 +1,9 @@
-/* A run directory, read back.
+/* Reads a run directory.
  *
  * Training records become plain numbers, since there may be millions; the others stay JSON objects.
- * Each kind is kept in order of steps: a record whose step is not beyond the last one's replaces
- * its equal, or is inserted (async evaluations may come late). */
+ * The records of each kind are sorted by step. A record whose step is not above the last one's
+ * replaces the record of the same step (and set), or is inserted: evaluations of an async run may
+ * come late. */
 #include "report/history.h"
 
 #include <errno.h>
@@ -19,15 +20,15 @@
 #include "config/config.h"
 #include "model/model.h"
 
-/* A run of another host whose files are older than this is taken as ended. */
+/* A run on another host is taken as ended if its files are older than this. */
 static const double SILENT_SECS = 60;
 
-/* The kinds of metrics.jsonl's lines. */
+/* Kinds of the lines of metrics.jsonl. */
 enum { LINE_KINDS = DT_RECORD_STATUS };
 static const char *const KINDS[LINE_KINDS] = {"start", "change",     "train",
                                               "eval",  "checkpoint", "final"};
 
-/* Numbers kept of a training record. */
+/* The numbers of a training record. */
 enum { NUMBERS = 6 };
 static const char *const NUMBER_KEYS[NUMBERS] = {"epoch", "samples",         "loss",
                                                  "lr",    "samples_per_sec", "wall_secs"};
@@ -52,7 +53,8 @@ static uint64_t step_of(const json_t *record)
     return step >= 0 && step < 9e15 ? (uint64_t)step : 0;
 }
 
-/* The set that an evaluation is of; "": the rows held out, and other records. */
+/* Returns the name of the set that an evaluation measured; "" for the held-out rows and for other
+ * records. */
 static const char *set_of(const json_t *record)
 {
     const char *name = json_string_value(json_object_get(record, "set"));
@@ -121,10 +123,11 @@ bool dt_history_best(const struct dt_history *history, size_t *out_index, double
     return true;
 }
 
-/* Marks evaluations of rows that a later start does not hold out. */
+/* Member that marks evaluations made before the held-out rows or the metric changed. */
 static const char PASSED[] = "passed";
 
-/* Called after a start. Before the first start there are no evaluations to mark. */
+/* Marks all evaluations if the last start began a new era of evaluations. Called after each start;
+ * before the first one there is nothing to mark. */
 static void pass_evaluations(struct dt_history *history)
 {
     const size_t starts = history->records[DT_RECORD_START].count;
@@ -135,8 +138,8 @@ static void pass_evaluations(struct dt_history *history)
         json_object_set_new(dt__history_record(history, DT_RECORD_EVAL, i), PASSED, json_true());
 }
 
-/* Returns true if evaluation `index` is better than the best so far, or equal with a lower loss; it
- * then becomes the best. */
+/* Makes evaluation `index` the best if it is better than the best so far, or equally good with a
+ * lower loss. Returns true if it did. */
 static bool take_if_best(struct dt_history *history, size_t index)
 {
     double best, value = dt_history_real(history, DT_RECORD_EVAL, index, history->metric);
@@ -154,8 +157,8 @@ static bool take_if_best(struct dt_history *history, size_t index)
     return true;
 }
 
-/* Compares all evaluations again: the metric may have changed, or an evaluation was inserted or
- * removed. */
+/* Decides the metric and finds the best of all evaluations. Needed when the metric may have
+ * changed, or an evaluation was inserted or removed. */
 static void find_best(struct dt_history *history)
 {
     const size_t starts = history->records[DT_RECORD_START].count;
@@ -163,7 +166,7 @@ static void find_best(struct dt_history *history)
         starts ? dt_history_text(history, DT_RECORD_START, starts - 1, "metric") : NULL;
     const char *option = dt_history_option(history, "eval.metric");
     const json_t *first = dt__history_record(history, DT_RECORD_EVAL, 0);
-    /* Runs before version 0.3 do not record it. */
+    /* Start records before version 0.3 have no metric. */
     if (!metric && option && strcmp(option, "auto") != 0) metric = option;
     if (!metric && json_object_get(first, "accuracy")) metric = "accuracy";
     history->metric = metric ? metric : json_object_get(first, "rmse") ? "rmse" : "loss";
@@ -173,7 +176,8 @@ static void find_best(struct dt_history *history)
         take_if_best(history, i);
 }
 
-/* Confusion matrices may be large: only those of the last and the best evaluation are kept. */
+/* Removes the confusion matrix of an evaluation unless it is the last or the best one: matrices may
+ * be large. */
 static void drop_confusion(struct dt_history *history, size_t index)
 {
     const struct dt_history_records *evals = &history->records[DT_RECORD_EVAL];
@@ -183,7 +187,7 @@ static void drop_confusion(struct dt_history *history, size_t index)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Appends a record to its kind, or inserts it by step; takes ownership. */
+/* Adds a record to its kind, at the end or by its step. Takes ownership of it. */
 static dt_status add_record(struct dt_history *history, enum dt_record_kind kind, json_t *record)
 {
     struct dt_history_records *records = &history->records[kind];
@@ -209,10 +213,10 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
     records->items[at] = item;
     if (kind == DT_RECORD_START) {
         pass_evaluations(history);
-        find_best(history); /* the start record has the metric */
+        find_best(history); /* the start record names the metric */
     }
     if (kind != DT_RECORD_EVAL) return DT_OK;
-    /* Most evaluations come in order; then the others need no comparison. */
+    /* Usually an evaluation is the last one, and only it has to be compared with the best. */
     const size_t best = history->best;
     if (at == 0 || replaced || at + 1 < records->count) {
         find_best(history);
@@ -231,7 +235,7 @@ static dt_status add_line(struct dt_history *history, const char *line, size_t l
     const char *kind = json_string_value(json_object_get(record, "kind"));
     const bool start = kind && !strcmp(kind, "start");
     const uint64_t step = step_of(record);
-    /* A start at a step: later records are repeated. */
+    /* A run that starts at a step repeats the later records. */
     for (int i = DT_RECORD_CHANGE; start && i < DT_RECORD_KINDS; i++) {
         struct dt_history_records *records = &history->records[i];
         while (records->count && records->items[records->count - 1].step > step)
@@ -261,8 +265,8 @@ static void forget_records(struct dt_history *history)
     find_best(history);
 }
 
-/* Checksum of the first bytes that have been read: another run's differ at least in the time, even
- * if its file has the name and number of a deleted one. */
+/* Returns a checksum of the first bytes that have been read. It detects the file of another run,
+ * even one with the path and inode of a deleted file: its start time differs at least. */
 static uint32_t head_checksum(const struct dt_history *history, int fd, const char *path)
 {
     char head[4096];
@@ -270,7 +274,7 @@ static uint32_t head_checksum(const struct dt_history *history, int fd, const ch
     return dt__fd_read(fd, path, head, length, 0) ? 0 : dt__crc32c(0, head, length);
 }
 
-/* Adds the whole lines of the next range of the file. */
+/* Adds the complete lines of a text and advances history->read past them. */
 static dt_status add_lines(struct dt_history *history, const char *text, size_t length)
 {
     const char *newline, *end = text + length;
@@ -282,8 +286,8 @@ static dt_status add_lines(struct dt_history *history, const char *text, size_t 
     return DT_OK;
 }
 
-/* Adds the lines from the last position up to the file's size; an incomplete last line is left for
- * the next time. A range has at least one line. */
+/* Adds the lines from history->read up to `size`, in ranges that grow until they hold at least one
+ * line. An incomplete last line is left for the next update. */
 static dt_status read_lines(struct dt_history *history, int fd, const char *path, uint64_t size)
 {
     enum { MOST_LINE = 64 << 20 };
@@ -320,7 +324,7 @@ static dt_status read_records(struct dt_history *history)
         const bool same = fstat(fd, &info) == 0 && info.st_ino == history->file &&
                           size >= history->read &&
                           head_checksum(history, fd, path) == history->head;
-        if (!same) forget_records(history); /* another run's file, or a cut one */
+        if (!same) forget_records(history); /* another run's file, or one that was cut */
         history->file = info.st_ino;
         status = read_lines(history, fd, path, size);
         history->head = head_checksum(history, fd, path);
@@ -330,9 +334,9 @@ static dt_status read_records(struct dt_history *history)
     return status;
 }
 
-/* Reads one of the run's small files as text. NULL: it is missing, is not a plain file (a pipe
- * would block) of at most MOST_BYTES, or there is no memory: the rest of a run can still be
- * shown. */
+/* Reads one of the small files of a run as text. Returns NULL if it is missing, is not a plain file
+ * (a pipe would block), is larger than MOST_BYTES, or memory is short: the rest of the run can
+ * still be shown. */
 static char *small_file_read(const struct dt_history *history, const char *name)
 {
     enum { MOST_BYTES = 64 << 20 };
@@ -350,8 +354,8 @@ static char *small_file_read(const struct dt_history *history, const char *name)
     return text;
 }
 
-/* Read again each time. The status that a killed run left counts until the run continues and
- * ends. */
+/* Reads status.json again at each update. A killed run leaves its status; it counts until the run
+ * is resumed and ends. */
 static dt_status read_status(struct dt_history *history)
 {
     forget_kind(history, DT_RECORD_STATUS);
@@ -375,8 +379,7 @@ const char *dt_history_option(const struct dt_history *history, const char *name
     return json_string_value(json_object_get(history->options, name));
 }
 
-/* Reads config.ini as dt_config_print writes it; keys that this version does not know are shown as
- * well. */
+/* Reads a config.ini that dt_config_print wrote. Keeps keys that this version does not know. */
 static dt_status read_config(struct dt_history *history)
 {
     char *text = small_file_read(history, "config.ini"), *rest = NULL, section[64] = "", key[128];
@@ -410,8 +413,8 @@ static bool was_written(const char *dir, const char *name, double secs)
     return stat(path, &info) == 0 && difftime(time(NULL), info.st_mtime) < secs;
 }
 
-/* Returns true if a process of this host that started at `start` (0: any time) runs, not only its
- * exit status until its parent asks. */
+/* Returns true if a process of this host is running (a zombie is not) and, unless `start` is 0,
+ * started at that time. */
 static bool process_lives(long pid, unsigned long long start)
 {
     char state;
@@ -420,14 +423,14 @@ static bool process_lives(long pid, unsigned long long start)
     return state != 'Z' && state != 'X' && (!start || began == start);
 }
 
-/* Returns true if the run's process exists: by the lock file if it is of this host, else by the age
- * of the run's files. (Trying the lock could make a run that is just starting believe that another
- * run holds it.) */
+/* Returns true if the run's process exists. Decides by the lock file if it names this host, else by
+ * the age of the run's files. Taking the lock could make a run that is just starting believe that
+ * another run holds it. */
 static bool is_held(const struct dt_history *history)
 {
     char host[65] = "", holder[65] = "", *text = small_file_read(history, "lock");
     long pid = 0;
-    unsigned long long start = 0; /* older locks do not have it */
+    unsigned long long start = 0; /* older lock files do not have it */
     const int found = text ? sscanf(text, "pid %ld on %64s start %llu", &pid, holder, &start) : 0;
     dt_free(text);
     if (found < 2 || pid <= 0) return false;
@@ -442,7 +445,7 @@ static bool is_held(const struct dt_history *history)
 dt_status dt_history_update(struct dt_history *history)
 {
     dt_status status = read_config(history);
-    find_best(history); /* the metric is an option, which was read again */
+    find_best(history); /* the metric is an option, and the options were just read */
     if (!status) status = read_records(history);
     DT_TRY(status);
     DT_TRY(read_status(history));

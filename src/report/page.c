@@ -1,8 +1,8 @@
-/* The page of `dtrain report`. page.html, which is part of the program, draws everything from one
- * JSON text in its middle; this file makes that text.
+/* The page of `dtrain report`. page.html, which is compiled into the program, draws everything from
+ * a JSON text in its middle; this file makes that text.
  *
- * Every < in it is escaped, so that no name in a run can end the script around it, or keep it from
- * ending (<!--<script>); the page turns names into text, never markup. */
+ * Every < in the text is escaped, so that no name in a run can end the script around it or change
+ * how it is parsed (<!--<script>). The page inserts names as text, never as markup. */
 #include "report/page.h"
 
 #include <math.h>
@@ -16,12 +16,12 @@ DT__EMBED(dt__page_template, "src/report/page.html");
 
 #define MARK "@DATA@"
 
-/* Curves are drawn on a few hundred pixels; more points would only make the page larger. */
+/* A curve is drawn on a few hundred pixels; more points would only make the page larger. */
 enum { MOST_POINTS = 4000 };
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* Returns the columns of the train records; if there are many records, every N-th one and the
+/* Returns the columns of the training records; if there are many records, of every N-th one and the
  * last. */
 static json_t *train_columns(const struct dt_history *history)
 {
@@ -52,7 +52,7 @@ static json_t *records_of(const struct dt_history *history, enum dt_record_kind 
     return list;
 }
 
-/* Returns the matrix of the best evaluation, or of the last one. */
+/* Returns the confusion matrix of the best evaluation, or of the last one if there is no best. */
 static json_t *confusion_of(const struct dt_history *history)
 {
     size_t evals = dt_history_count(history, DT_RECORD_EVAL), at;

@@ -1,7 +1,7 @@
-/* The current state of a run: the progress line on a terminal (or lines of a log elsewhere), and
- * RUN_DIR/status.json, which `dtrain top` reads. The bank rewrites that file every few seconds and
- * removes it at the end. A rename makes each version appear whole; it is not synced, since it has
- * no value after a crash. A failure costs the display, not the run. */
+/* Shows the current state of a run in two ways. A progress line goes to the terminal, or lines to a
+ * log. The bank rewrites RUN_DIR/status.json, which `dtrain top` reads, every few seconds and
+ * removes it at the end. Each version of that file appears whole, by a rename; it is not synced,
+ * since it has no value after a crash. A failure to show the state does not end the run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -13,18 +13,18 @@
 
 /* ---- the line ------------------------------------------------------------------------------- */
 
-static const double TERMINAL_SECS = 0.2, PLAIN_SECS = 10; /* least time between two lines */
+static const double TERMINAL_SECS = 0.2, PLAIN_SECS = 10; /* between two lines */
 
 void dt__progress_show(struct dt_report *report, const struct dt_progress *progress, bool force)
 {
-    char line[1024]; /* longer than the format can become */
+    char line[1024]; /* longer than the format's longest result */
     double now = dt__clock_secs();
     double wait = report->terminal ? TERMINAL_SECS : PLAIN_SECS;
     bool due = report->shown_at < 0 || now - report->shown_at >= wait;
     if ((!due && !force) || dt__log_get_level() < DT_LOG_INFO) return;
     report->shown_at = now;
     /* "step 200/1000  epoch 0.43  loss 0.31  best accuracy 0.9  52011 samples/s  1:02:03 left" */
-    char total[32] = "", left[32] = "time left unknown", speed[80] = ""; /* unknown at first */
+    char total[32] = "", left[32] = "time left unknown", speed[80] = ""; /* until it is known */
     const double secs = progress->secs_left;
     const unsigned long long s = secs >= 0 && secs < 1e9 ? (unsigned long long)secs : 0;
     if (progress->last_step > 0)
@@ -77,7 +77,8 @@ static dt_status format_status(struct dt_report *report, const struct dt_progres
     dt__json_real(json, "wall_secs", progress->wall_secs);
     dt__json_real(json, "secs_left", progress->secs_left);
     DT_TRY(dt__json_end(json));
-    json->text.data[json->text.length - 1] = '\0'; /* the ranks precede the closing brace */
+    json->text.data[json->text.length - 1] = '\0'; /* the list of ranks goes before the closing
+                                                    * brace */
     dt__text_add(text, "%s,\"ranks\":[\n", json->text.data);
     for (const struct dt_rank_status *rank = ranks; rank < ranks + nranks; rank++) {
         dt__json_start(json);
@@ -98,16 +99,16 @@ static dt_status format_status(struct dt_report *report, const struct dt_progres
     return dt__text_add(text, "]}\n");
 }
 
-dt_status dt__report_place(const struct dt_text *text, const char *made, const char *path)
+dt_status dt__report_place(const struct dt_text *text, const char *temporary, const char *path)
 {
     DT_TRY(text->status);
-    const int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd >= 0) errno = ENOSPC; /* the reason of a short write */
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd >= 0) errno = ENOSPC; /* reported for a short write */
     bool whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;
     if (fd >= 0 && close(fd)) whole = false;
-    if (whole && !rename(made, path)) return DT_OK;
+    if (whole && !rename(temporary, path)) return DT_OK;
     const dt_status status = dt__fail_errno(path, "cannot write");
-    if (fd >= 0) unlink(made);
+    if (fd >= 0) unlink(temporary);
     return status;
 }
 
@@ -116,7 +117,7 @@ void dt__run_status_write(struct dt_report *report, const struct dt_progress *pr
 {
     if (report->status_fails) return;
     if (format_status(report, progress, nranks, ranks) ||
-        dt__report_place(&report->status_text, report->status_made, report->status_path)) {
+        dt__report_place(&report->status_text, report->status_temporary, report->status_path)) {
         report->status_fails = true;
         dt__warn("%s; dtrain top sees the records alone", dt_error_text());
     }
@@ -127,5 +128,5 @@ void dt__run_status_remove(struct dt_report *report)
     dt__json_free(&report->status_json);
     dt__text_free(&report->status_text);
     if (report->status_path) unlink(report->status_path);
-    if (report->status_made) unlink(report->status_made);
+    if (report->status_temporary) unlink(report->status_temporary);
 }

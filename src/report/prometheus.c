@@ -1,6 +1,6 @@
-/* A file for the textfile collector of Prometheus' node_exporter: the newest number of each field
- * of the records, as gauges dtrain_train_loss{run="..."} etc. Each record rewrites it; a rename
- * makes it appear whole. */
+/* A file for the textfile collector of Prometheus' node_exporter. It has the newest value of each
+ * number in the records, as gauges such as dtrain_train_loss{run="..."}. Each record rewrites the
+ * file; a rename makes it appear whole. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@ struct gauge {
 };
 
 struct dt__prometheus {
-    char *path, *made, *run; /* the file, its name while it is written, the label */
+    char *path, *temporary,
+        *run; /* the file, its temporary name while it is written, the label `run` */
     struct gauge *gauges;
     size_t count, capacity;
     double running;
@@ -33,8 +34,8 @@ dt_status dt__report_prometheus(struct dt_report *report, const char *path, cons
     DT_TRY(dt__alloc(1, sizeof *prometheus, "a file of gauges", &prometheus));
     prometheus->running = 1;
     dt_status status = dt__strdup(path, &prometheus->path);
-    if (!status) status = dt__format(&prometheus->made, "%s.tmp-%d", path, (int)getpid());
-    /* The run directory as a label's value, in UTF-8: \, " and newline are escaped. */
+    if (!status) status = dt__format(&prometheus->temporary, "%s.tmp-%d", path, (int)getpid());
+    /* The value of the label `run` is the run directory in UTF-8, with \, " and newline escaped. */
     struct dt_text label = {0};
     json_t *text = dt__json_string(run_dir);
     if (!text && !status) status = dt_fail(DT_EMEMORY, "out of memory for a file of gauges");
@@ -60,15 +61,15 @@ void dt__prometheus_free(struct dt__prometheus *prometheus)
     if (!prometheus) return;
     dt_free(prometheus->gauges);
     dt_free(prometheus->run);
-    dt_free(prometheus->made);
+    dt_free(prometheus->temporary);
     dt_free(prometheus->path);
     dt_free(prometheus);
 }
 
 /* ---- gauges --------------------------------------------------------------------------------- */
 
-/* Sets the gauge dtrain_KIND_KEY, with units written in full as in Prometheus: samples_per_sec
- * becomes samples_per_second. */
+/* Sets the gauge dtrain_KIND_KEY. Units are written in full, as is usual in Prometheus:
+ * samples_per_sec becomes samples_per_second. */
 static dt_status set_gauge(struct dt__prometheus *prometheus, const char *kind, const char *key,
                            double value)
 {
@@ -119,7 +120,7 @@ static dt_status write_gauges(const struct dt__prometheus *prometheus)
     for (size_t i = 0; i < prometheus->count; i++)
         add_gauge(&text, prometheus, prometheus->gauges[i].name,
                   "The newest value in the run's records.", prometheus->gauges[i].value);
-    const dt_status status = dt__report_place(&text, prometheus->made, prometheus->path);
+    const dt_status status = dt__report_place(&text, prometheus->temporary, prometheus->path);
     dt__text_free(&text);
     return status;
 }
@@ -134,7 +135,7 @@ dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct 
     snprintf(kind, sizeof kind, "%s%s%s", shown->kind, set ? "_" : "", set ? set : "");
     json_object_foreach(shown->record, key, value)
     {
-        /* null: not finite */
+        /* null is a number that is not finite */
         if (json_is_number(value) || json_is_null(value))
             DT_TRY(set_gauge(prometheus, kind, key,
                              json_is_null(value) ? (double)NAN : json_number_value(value)));
@@ -143,7 +144,7 @@ dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct 
     return write_gauges(prometheus);
 }
 
-/* A run that fails has no final record. */
+/* Shows that the run has ended. A run that fails writes no final record. */
 void dt__prometheus_end(struct dt__prometheus *prometheus)
 {
     if (!prometheus || prometheus->running == 0) return;

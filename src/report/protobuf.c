@@ -1,5 +1,5 @@
-/* Messages of protocol buffers, written field by field: event files of TensorBoard, and ONNX.
- * Source: https://protobuf.dev/programming-guides/encoding */
+/* Writes protocol buffer messages field by field, for TensorBoard event files and ONNX. Source:
+ * https://protobuf.dev/programming-guides/encoding */
 #include <string.h>
 
 #include "report/internal.h"

@@ -1,5 +1,5 @@
-/* metrics.jsonl: opened and cut to its last whole line; one line a record; before each write the
- * file is checked to be still in place. */
+/* Writes metrics.jsonl, one line per record. Opening it removes an incomplete last line. Before
+ * each write the file is checked to be still at its path. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -14,7 +14,7 @@
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Returns the length of the first `end` bytes up to the end of the last whole line; -1: errno. */
+/* Returns the length of the complete lines in the first `end` bytes; -1 on failure, with errno. */
 static off_t whole_lines(int fd, off_t end)
 {
     char block[DT__RECORDS_TAIL_BYTES];
@@ -35,7 +35,7 @@ static dt_status open_records(struct dt_report *report)
     if (report->fd < 0) return dt__fail_errno(report->path, "cannot open");
     const off_t size = lseek(report->fd, 0, SEEK_END), end = whole_lines(report->fd, size);
     if (size < 0 || end < 0) return dt__fail_errno(report->path, "cannot read");
-    /* Whole lines stay: a bank whose mpirun is gone may be appending one. */
+    /* Complete lines stay: a bank whose mpirun is gone may still be appending one. */
     if (end < size && ftruncate(report->fd, end))
         return dt__fail_errno(report->path, "cannot remove an incomplete last line");
     return DT_OK;
@@ -63,7 +63,7 @@ dt_status dt__report_open(const char *run_dir, struct dt_report **out)
     report->terminal = dt__log_is_terminal();
     dt_status status = dt__format(&report->path, "%s/metrics.jsonl", run_dir);
     if (!status) status = dt__format(&report->status_path, "%s/status.json", run_dir);
-    if (!status) status = dt__format(&report->status_made, "%s/.status.json.tmp", run_dir);
+    if (!status) status = dt__format(&report->status_temporary, "%s/.status.json.tmp", run_dir);
     if (!status) status = open_records(report);
     report->status_at = dt__clock_secs();
     if (status)
@@ -88,14 +88,14 @@ static dt_status copy_records(const struct dt_report *report, int from, int to)
     }
 }
 
-/* Makes a deleted file of records again from the open one. If another file is in its place, the
- * records continue there. */
+/* If the file of records was deleted, makes it again from the open file. If another file has its
+ * name, the records continue there. */
 static dt_status report_stay_in_place(struct dt_report *report)
 {
-    struct stat named, open_one;
+    struct stat named, opened;
     const bool deleted = stat(report->path, &named) != 0;
-    if (!deleted && fstat(report->fd, &open_one) == 0 && named.st_dev == open_one.st_dev &&
-        named.st_ino == open_one.st_ino)
+    if (!deleted && fstat(report->fd, &opened) == 0 && named.st_dev == opened.st_dev &&
+        named.st_ino == opened.st_ino)
         return DT_OK;
     int before = report->fd;
     dt_status status = open_records(report);
@@ -108,8 +108,8 @@ static dt_status report_stay_in_place(struct dt_report *report)
     return status;
 }
 
-/* Writes all waiting lines. What did not reach the disk whole is taken back, or the next line would
- * join it. */
+/* Writes all waiting lines at once. If they do not reach the disk completely, removes what was
+ * written: otherwise the next line would be joined to it. */
 static dt_status write_waiting(struct dt_report *report)
 {
     struct dt_text *lines = &report->waiting;
@@ -148,7 +148,7 @@ dt_status dt__report_close(struct dt_report *report)
     dt__tensorboard_close(report->tensorboard);
     dt__prometheus_free(report->prometheus);
     dt_free(report->status_path);
-    dt_free(report->status_made);
+    dt_free(report->status_temporary);
     dt_free(report->path);
     dt_free(report);
     return status;
@@ -164,7 +164,7 @@ void dt__json_metrics(struct dt_json *json, const struct dt_metric_values *value
     if (values->unknown > 0) dt__json_int(json, "unknown", (int64_t)values->unknown);
     for (int i = 0; dt__metric_at(i, values, &name, &value); i++) {
         if (!isnan(value) || i == 0)
-            dt__json_real(json, name, value); /* the loss, whatever its value */
+            dt__json_real(json, name, value); /* the loss is written even if it is NaN */
     }
 }
 
@@ -181,7 +181,8 @@ void dt__report_listen(struct dt_report *report, dt_record_fn *record, void *arg
     report->listener_arg = arg;
 }
 
-/* Passes the record to the other formats. One that fails ends, and the run continues. */
+/* Passes a record to TensorBoard and Prometheus. A format that fails gets no more records, and the
+ * run continues. */
 static void record_show(struct dt_report *report, const char *line)
 {
     json_t *record = json_loads(line, 0, NULL);
@@ -201,11 +202,11 @@ static void record_show(struct dt_report *report, const char *line)
     json_decref(record);
 }
 
-/* Limit in bytes of waiting lines. */
+/* Upper bound for waiting lines, in bytes. */
 static const size_t MOST_WAITING = (size_t)16 << 20;
 
-/* Writes a line, still without newline, to the file, the listener and the other formats. A disk
- * that is full for a while does not end a run: lines wait for the next record, finally for the
+/* Writes a line, given without newline, to the file, the listener and the other formats. A disk
+ * that is full for a while does not end the run: lines wait for the next record, at last for the
  * close. */
 static dt_status put_line(struct dt_report *report, struct dt_text *line)
 {

@@ -1,10 +1,10 @@
-/* TensorBoard event files: the numbers of train, eval and final records as scalars "train/loss"
- * etc.
+/* TensorBoard event files: the numbers of train, eval and final records, as scalars such as
+ * "train/loss".
  *
- * A file is a sequence of records: length (8 bytes), masked CRC-32C of it, bytes, masked CRC-32C of
- * them; the bytes are a protocol buffer `Event`. Each start opens a new file below
- * RUN_DIR/tensorboard, which begins with the session's first step, so that the viewer drops what a
- * resume repeats.
+ * A file is a sequence of records: the length (8 bytes), its masked CRC-32C, the bytes, and their
+ * masked CRC-32C; the bytes are a protocol buffer `Event`. Each start of a run opens a new file
+ * below RUN_DIR/tensorboard. Its first event gives the step at which this session starts, so that
+ * the viewer drops later steps of earlier files, which a resume repeats.
  *
  * Source: tensorflow/core/util/event.proto, framework/summary.proto, lib/io/record_writer.cc. */
 #include <errno.h>
@@ -18,8 +18,8 @@
 struct dt__tensorboard {
     char *path;
     int fd;
-    bool begun;          /* the session's first step is written */
-    struct dt_text text; /* buffers of an event, and of the record around it */
+    bool begun;          /* the event with the session's first step is written */
+    struct dt_text text; /* buffer for a record of the file */
 };
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static uint32_t masked_crc(const void *bytes, size_t length)
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-/* Writes an event with one field besides its step, in one write. */
+/* Writes an event, with one field besides time and step, in one write(). */
 static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int field,
                              const void *bytes, size_t length)
 {
@@ -91,8 +91,8 @@ void dt__tensorboard_close(struct dt__tensorboard *board)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* The session's first step comes first (a SessionLog with status START): later steps of earlier
- * files are dropped. */
+/* Writes the numbers of a record. Before the first one it writes a SessionLog with status START at
+ * the record's step: the viewer drops later steps of earlier files. */
 dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown)
 {
     struct dt__message started = {0}, summary = {0}, value = {0};

@@ -1,10 +1,10 @@
 /* The phases of each rank over time, for a viewer of Chrome traces (chrome://tracing,
  * ui.perfetto.dev).
  *
- * A rank records each change of phase, which costs a read of the clock, in a ring of fixed size: of
- * a long run the end is kept. At the end the bank writes the rings of all ranks as one JSON file.
- * Times count from the creation of the trace, which ranks do at the same time, so the clocks of
- * hosts need not agree.
+ * A rank records each change of phase, which costs one reading of the clock, in a ring of fixed
+ * size; of a long run only the end is kept. When the run ends, the bank writes the rings of all
+ * ranks as one JSON file. Times count from the creation of the trace, which all ranks do at the
+ * same time, so the clocks of the hosts need not agree.
  *
  * Source: "Trace Event Format", Chromium project. */
 #include <string.h>
@@ -13,22 +13,22 @@
 
 enum { EVENTS = 16384 };
 
-/* A shorter phase is merged with its neighbours. */
+/* A shorter phase is merged into the next or the previous one. */
 static const double LEAST_SECS = 2e-6;
 
 struct event {
-    double start; /* since the trace was made */
+    double start; /* seconds since the trace was made */
     float secs;
     int32_t phase;
     uint64_t step;
 };
 
-/* Plain data, so that it travels as bytes. */
+/* Without pointers, so that it can be sent as bytes. */
 struct dt_trace {
     char name[DT_TRACE_NAME];
-    double made; /* clock */
+    double made; /* clock of the creation */
     uint64_t count;
-    struct event open; /* its duration is not known yet */
+    struct event open; /* the current phase; its duration is not known yet */
     struct event events[EVENTS];
 };
 
@@ -65,7 +65,8 @@ void dt__trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step)
         *open = (struct event){now, 0, (int32_t)phase, step};
         return;
     }
-    /* The open phase was too short: the phase before it may continue. */
+    /* The open phase was too short to keep. If the new phase is the one before it, that one
+     * continues. */
     last = trace->count ? &trace->events[(trace->count - 1) % EVENTS] : NULL;
     if (last && last->phase == (int)phase && last->step == step) {
         *open = *last;
