@@ -60,7 +60,8 @@ void dt__replicas_assign(int workers, int worker, int replicas, int *first, int 
 
 /* Collective over the world.
  * Creates a world of the ranks that pass the same color, 0 or more, in rank order. With color -1
- * this rank is in none, and *out is NULL. Destroy it before `world`. */
+ * this rank is in none, and *out is NULL. Progress in it counts as progress in `world`. Destroy it
+ * before `world`. */
 dt_status dt__world_split(struct dt_world *world, int color, struct dt_world **out);
 
 /* Collective over the world.

@@ -57,12 +57,14 @@ void dt__watchdog_progress(struct dt_world *world)
     dt__store_relaxed(&dt__heartbeat_own(world)->progress_us, dt__now_us());
     /* A reader that sees the end of the wait also sees the progress. */
     atomic_store_explicit(&dt__heartbeat_own(world)->wait.word[0], 0, memory_order_release);
+    if (world->inside->whole) dt__watchdog_progress(world->inside->whole);
 }
 
 void dt__watchdog_wait(struct dt_world *world, const char *what)
 {
     dt__phase_store(&dt__heartbeat_own(world)->wait, what);
     dt__store_relaxed(&dt__heartbeat_own(world)->progress_us, dt__now_us());
+    if (world->inside->whole) dt__watchdog_wait(world->inside->whole, what);
 }
 
 bool dt__watchdog_waits(const struct dt_world *world)
@@ -140,6 +142,13 @@ int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table)
 
 /* ---- the error line ------------------------------------------------------------------------- */
 
+/* Returns the world whose hosts print one line each: a part of a world has that of the whole. */
+static struct dt_world *error_world(void)
+{
+    struct dt_world *world = atomic_load(&watched_world);
+    return world && world->inside->whole ? world->inside->whole : world;
+}
+
 bool dt__error_was_printed(const struct dt__watchdog *watchdog)
 {
     return atomic_load(&atomic_load(&watchdog->table)->error) == DT__ERROR_PRINTED;
@@ -147,7 +156,7 @@ bool dt__error_was_printed(const struct dt__watchdog *watchdog)
 
 bool dt__error_claim(char place[DT__PLACE])
 {
-    struct dt_world *world = atomic_load(&watched_world);
+    struct dt_world *world = error_world();
     place[0] = '\0';
     if (!world) return true;
     snprintf(place, DT__PLACE, "[rank %d on %s] ", world->rank, world->host_name[world->rank]);
@@ -158,7 +167,7 @@ bool dt__error_claim(char place[DT__PLACE])
 
 void dt__error_mark_printed(void)
 {
-    struct dt_world *world = atomic_load(&watched_world);
+    struct dt_world *world = error_world();
     if (!world) return;
     atomic_store(&atomic_load(&world->inside->watchdog.table)->error, DT__ERROR_PRINTED);
     /* Only main threads send messages: of this rank, or of the first rank of its host. */
@@ -168,7 +177,7 @@ void dt__error_mark_printed(void)
 
 void dt__error_await(double secs)
 {
-    struct dt_world *world = atomic_load(&watched_world);
+    struct dt_world *world = error_world();
     const double end = dt__clock_secs() + secs;
     while (world && dt__clock_secs() < end &&
            atomic_load(&atomic_load(&world->inside->watchdog.table)->error) != DT__ERROR_PRINTED)

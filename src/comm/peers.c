@@ -56,7 +56,8 @@ static void work_progress(void)
 {
     struct dt_world *world = dt__watched_world();
     if (!world) return;
-    dt__store_relaxed(&atomic_load(&world->inside->watchdog.mine)->progress_us, dt__now_us());
+    for (struct dt_world *part = world; part; part = part->inside->whole)
+        dt__store_relaxed(&dt__heartbeat_own(part)->progress_us, dt__now_us());
     if (pthread_equal(pthread_self(), world->inside->watchdog.main)) dt__heartbeat_exchange(world);
 }
 
@@ -98,6 +99,7 @@ void dt__world_rest(struct dt_world *world, bool stopped)
 void dt__heartbeat_exchange(struct dt_world *world)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
+    if (world->inside->whole) dt__heartbeat_exchange(world->inside->whole);
     if (!watchdog->peers) return;
     int64_t now = dt__now_us();
     const bool news = dt__error_was_printed(watchdog) && !watchdog->error_printed;
@@ -130,6 +132,7 @@ void dt__heartbeat_exchange(struct dt_world *world)
 
 void dt__world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
 {
+    if (world->inside->whole) dt__world_heartbeat(world->inside->whole, phase, step);
     dt__phase_store(&dt__heartbeat_own(world)->phase, phase);
     atomic_store_explicit(&dt__heartbeat_own(world)->step, step, memory_order_relaxed);
     dt__watchdog_progress(world);

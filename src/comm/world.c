@@ -247,6 +247,7 @@ dt_status dt__world_split(struct dt_world *world, int color, struct dt_world **o
     DT_MPI(MPI_Comm_split(world->all->comm, color < 0 ? MPI_UNDEFINED : color, world->rank, &part));
     if (color < 0) return dt__ranks_agree(world->all, DT_OK);
     const dt_status status = dt_world_attach(&part, 0, out);
+    if (!status) (*out)->inside->whole = world;
     DT_MPI(MPI_Comm_free(&part));
     return dt__ranks_agree(world->all, status);
 }

@@ -35,6 +35,7 @@ struct dt__world_inside {
     bool spin;           /* no more ranks than cores: a short spin pays */
     int slack;           /* the program's timer slack in ns; 0: unchanged */
     struct dt__watchdog watchdog;
+    struct dt_world *whole; /* of which this world is a part, and which sees its progress; NULL */
     struct dt__arena *arena;
 };
 

@@ -245,6 +245,7 @@ static dt_status choose_next(const struct choice *choice, const struct dt__verdi
     *out_score = INFINITY;
     for (int t = 0; t < trials; t++) {
         double score = verdict[t].score;
+        dt__work_progress();
         if (!verdict[t].known || !isfinite(score) || dt__members_have(members, t)) continue;
         if (joined) {
             DT_TRY(mean_with(choice, t, choice->next));

@@ -334,7 +334,7 @@ static dt_status search_open(struct dt__search *search, struct dt_config *config
     else
         DT_TRY(dt__world_split(world, color, &search->team));
     if (leads) start_print(search);
-    dt__world_rest(world, false);
+    if (alone) dt__world_rest(world, false); /* the training watches it */
     return DT_OK;
 }
 

@@ -141,7 +141,21 @@ sed -i 's/^space = .*/space = "train.lr=0.001..0.002"/' s/config.ini
 search 1 search.trials=4 || { cat err; fail 'a space from a config.ini'; }
 grep -q '"trial":3,.*"settings":{"train.lr":"0.001[0-9]*"},' s/search.jsonl ||
     fail 'the space is not that of config.ini'
-rm -r again
+rm -r again s
+# A rank that is stopped ends the search, and one line names it.
+search 3 search.trials=4 run.stall_secs=3 test.slow_rank=0 test.slow_secs=0.1 &
+job=$!
+wait_until [ -s s/trials/0001/metrics.jsonl ] || fail_with err 'no second trial'
+stopped=$(pid "$tmp/s" dtrain 2)
+kill -STOP "$stopped"
+wait $job
+by_itself $?
+kill -KILL "$stopped" 2>/dev/null
+check_eq 'error lines of a stall' "$(grep -c '^dtrain: error:' err)" 1
+expect_line err 'error: .*stall: no progress for 3 s .* at rank 2 on .* (stopped'
+wait_until gone || fail 'a process is left after a stall'
+rm -r s
+search 3 search.trials=2 || fail_with err 'after a stall'
 # Other rows are refused.
 cp rows.csv same.csv
 sed -i '7s/[0-9.]*,/3.25,/' rows.csv
