@@ -1,9 +1,9 @@
 #!/bin/sh
 # Fails if a rank that hangs on another host leaves a search waiting for ever, decisions depend on
-# the host of a trial, a trial of a lost host is counted or skipped, or
-# trials are in directories that the leader cannot read. A search on three hosts, one of which is
-# lost, goes on with the other two, and ends with the decisions and the model of one process; a host
-# that does not see the run directory is named.
+# the host of a trial, a trial of a lost host is counted or skipped, or trials are in directories
+# that the leader cannot read. A search on three hosts, one of which is lost, goes on with the other
+# two, and ends with the decisions and the model of one process; a host that does not see the run
+# directory is named.
 # waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -45,7 +45,8 @@ wait $job
 status=$?
 kill -KILL "$stopped"
 by_itself $status
-expect_line err "^dtrain: error: .*stall: no progress for 4 s .* rank 2 on $(host_name 3) (.*not heard"
+expect_line err \
+    "^dtrain: error: .*stall: no progress for 4 s .* rank 2 on $(host_name 3) (.*not heard"
 wait_until ended || fail 'a process is left after a stall'
 rm -r s
 
