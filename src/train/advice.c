@@ -8,8 +8,8 @@
 
 /* ---- data ----------------------------------------------------------------------------------- */
 
-/* Rows from `begin` on, as many as a chunk of an evaluation has at most. The table is to be
- * destroyed in either case. */
+/* Reads rows from `begin` on, at most DT_EVAL_CHUNK of them. The caller destroys *table even after
+ * an error. */
 static dt_status rows_read(const struct dt_job *job, const struct dt_source *source, uint64_t begin,
                            struct dt_table **table, struct dt_batch *out)
 {
@@ -19,13 +19,14 @@ static dt_status rows_read(const struct dt_job *job, const struct dt_source *sou
     return dt__table_read(*table, begin, rows, out);
 }
 
-/* Prints the table of labels that are other numbers than their classes. */
+/* Prints which label each class has, if some label is not the number of its class. */
 static void advise_numbers(const struct dt_schema *schema)
 {
     enum { MOST = 20 };
     struct dt_text table = {0};
     char *text = NULL;
-    bool same = true, own = true; /* labels are the classes; names are the labels */
+    bool same = true, own = true; /* each label is the number of its class; each name is its
+                                   * label */
     for (int c = 0; schema->label_numbers && c < schema->classes; c++) {
         char number[24];
         snprintf(number, sizeof number, "%lld", (long long)schema->label_numbers[c]);
@@ -63,8 +64,8 @@ void dt__advise_labels(const struct dt_job *job)
              chosen ? " (data.normalize_target=no learns them unchanged)" : "");
 }
 
-/* Warns, in a new run without normalisation, of a feature larger than 30 in the first rows. Rows
- * that cannot be read are reported elsewhere. */
+/* Warns, in a new run without normalisation, of a feature whose values in the first rows are larger
+ * than 30. Does not report rows that cannot be read: the worker's open does. */
 static void advise_scale(const struct dt_job *job)
 {
     static const double LARGE = 30;
@@ -99,7 +100,7 @@ static void advise_scale(const struct dt_job *job)
     dt__table_destroy(table);
 }
 
-/* Warns of batch normalisation over local batches of one row, which has no effect. */
+/* Warns of batch normalisation over local batches of one row, where it has no effect. */
 static void advise_batchnorm(const struct dt_job *job)
 {
     const struct dt_model *model = job->model;
@@ -117,7 +118,7 @@ static void advise_batchnorm(const struct dt_job *job)
 
 /* ---- split layers --------------------------------------------------------------------------- */
 
-/* Returns whether layers of `least` weights or more may be split in this configuration. */
+/* Returns whether this configuration allows splitting layers of `least` weights or more. */
 static bool may_split(const struct dt_config *config, size_t least)
 {
     struct dt_config changed = *config; /* its texts are only read */
@@ -125,7 +126,8 @@ static bool may_split(const struct dt_config *config, size_t least)
     return dt__config_check(&changed, 0) == DT_OK;
 }
 
-/* Prints how much a step sends for each dense layer, split and whole, and which is less. */
+/* Prints, for each dense layer, how many MB a step sends if the layer is split and if it is whole;
+ * without split layers suggests model.split if it would halve what a step sends. */
 static void advise_split(const struct dt_job *job)
 {
     const int nodes = job->world->hosts, rows = (int)dt__plan_batch(job->plan);
@@ -165,10 +167,10 @@ void dt__advise_start(const struct dt_job *job)
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
-/* The loss of a guess: of any class, or of the targets' mean, from which they are a deviation
- * apart; most losses count the square of that. Targets that are not standardised though that was
- * left open have a mean up to 10 and a deviation up to 10 (data.normalize_target). INFINITY: not
- * known. */
+/* Returns the loss of a guess. For classes: any class at random. For targets: their mean, from
+ * which they differ by about a deviation, squared in most losses. Targets that
+ * data.normalize_target=auto left unstandardised have a mean and a deviation up to 10. INFINITY:
+ * not known. */
 static double guess_loss(const struct dt_job *job)
 {
     const struct dt_config *config = job->config;
@@ -200,10 +202,10 @@ bool dt__advise_loss(const struct dt_bank *bank)
 
 /* ---- the wire ------------------------------------------------------------------------------- */
 
-/* Steps of a span that are measured: after those in which connections are made. */
+/* Steps of a span that are measured. The first ones are not, since they make connections. */
 enum { LOOK_FROM = 5, LOOK_UNTIL = 25 };
 
-/* Returns whether this configuration may have them. */
+/* Returns whether this configuration allows these values. */
 static bool may_set(const struct dt_config *config, int local_steps, int wire)
 {
     struct dt_config changed = *config; /* its texts are only read */
@@ -223,13 +225,14 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     worker->wire_reported = true;
     double step = now - span->wire_start, wait = waited - span->wire_waited;
     if (wait < 0.3 * step) return;
-    /* a round also computes with what it exchanges: half of the tenth it may take is waiting */
+    /* a round also computes with what it exchanges: of the tenth of a step, waiting may take
+     * half */
     int rarely = 2;
     while (rarely < MOST_STEPS && wait / rarely > 0.05 * (step - wait))
         rarely *= 2;
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
-    /* rounds take whole tables */
+    /* local steps exchange whole tables */
     const bool touched = dt__exchange_slot(job->steps->exchange, 0).touched != NULL;
     const bool rounds = !touched && may_set(config, rarely, (int)config->train.wire);
     const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
@@ -245,8 +248,8 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Returns the MB that this host certainly needs: weights, and on the bank's host the optimizer
- * state. owned: floats that only their owners have, so the host has those of its workers. */
+/* Returns the MB that this host needs at least: weights, and on the bank's host the optimizer
+ * state. owned: floats that only their owners have; this host has those of its workers. */
 static double needed_mb(const struct dt_job *job, double owned)
 {
     const struct dt_world *world = job->world;

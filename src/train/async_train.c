@@ -1,14 +1,14 @@
 /* Async training. Each worker reads the newest weights, computes the gradient of one replica and
- * hands it in; gradients are applied one by one as they arrive. Within a span no rank waits for
- * another: the bank follows what is applied, and writes records meanwhile. Evaluations and saves
+ * sends it; gradients are applied one by one as they arrive. Within a span no rank waits for
+ * another: meanwhile the bank counts what is applied, and writes records. Evaluations and saves
  * take place between spans, when all gradients are applied. */
 #include "base/limits.h"
 #include "train/step.h"
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* Computes one gradient and hands it in. A gradient that failed goes to the bank as well, which
- * ends the span for all ranks. */
+/* Computes one gradient and sends it. A failed gradient is sent too: it makes the bank end the
+ * span for all ranks. */
 static int async_step(struct dt_job *job, struct dt_span *span)
 {
     struct dt_worker *worker = job->worker;
@@ -32,15 +32,15 @@ static int async_step(struct dt_job *job, struct dt_span *span)
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* Ends the job on a failure: the workers are in the span. */
+/* Aborts the job on a failure, since the workers are within the span. */
 static void require(const struct dt_bank *bank, dt_status status)
 {
     if (status) dt__world_abort(bank->job->world, status);
 }
 
-/* Counts the applied gradients until the span ends. Returns what the bank and the workers of the
- * gradients ask for. Gradients that had started are applied before the span ends. Workers may
- * have applied gradients before the bank gets here, so times count from the start of the span. */
+/* Counts the applied gradients until the span ends, after all gradients that were started. Returns
+ * what the bank and the senders of the gradients ask for. Workers may have applied gradients before
+ * the bank gets here, so times count from the start of the span. */
 static int async_serve(struct dt_job *job, const struct dt_span *span)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
@@ -60,7 +60,8 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
         }
         dt__show_progress(bank);
         if (!(asked & DT_ASK_ERROR)) require(bank, dt__saves_collect(bank, false));
-        require(bank, dt__link_collect(bank)); /* only an early stop needs the workers */
+        require(bank, dt__link_collect(bank)); /* an early stop is all that a result needs the
+                                                * workers for */
         if (dt__stop_asked(bank)) asked |= DT_ASK_STOP;
         if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
         if (asked) dt__async_close(async);
@@ -120,7 +121,7 @@ static dt_status async_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
 {
     struct dt_bank *bank = job->bank;
     steps->saved = (struct dt_saved_vectors){.optimizer = &job->rules->optimizer};
-    bool *active = NULL; /* a worker whose replicas have no rows takes no part */
+    bool *active = NULL; /* (workers) false: none of its replicas has rows, so it takes no part */
     dt_status status =
         DT__ARENA_ALLOC(&job->arena, "workers", DT__TABLE(active, (size_t)job->world->workers));
     if (!status) status = dt__list_row_ranges(job, steps);
@@ -149,7 +150,7 @@ static dt_status async_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
         status = fill(bank, vectors);
     }
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    /* Replicas continue with the draw that the checkpoint has for them. */
+    /* Each replica continues with its draw in the checkpoint. */
     uint64_t *draws = bank ? bank->state.draws : job->worker->draws;
     dt__ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;

@@ -1,6 +1,6 @@
-/* The baseline: the model whose outputs are constants, those of least loss on the training rows.
- * The output layer's bias may start there (model.output_bias); the start prints it; and the end
- * compares each metric of the chosen model with it. */
+/* The baseline: the model whose outputs are constants, chosen to minimise the loss on the training
+ * rows. The output layer's bias may start there (model.output_bias); the start of a run prints the
+ * baseline; the end compares each metric of the chosen model with it. */
 #include "train/baseline.h"
 
 #include <math.h>
@@ -11,7 +11,8 @@
 
 /* ---- the constants --------------------------------------------------------------------------- */
 
-/* If predictions are exponentials of outputs, random weights would multiply them by e^noise. */
+/* If predictions are exponentials of outputs, the weights start at 0: random ones would multiply
+ * the predictions by e^noise. */
 void dt__baseline_start(const struct dt_bank *bank, float *params)
 {
     const struct dt_job *job = bank->job;
@@ -42,13 +43,12 @@ static void constant_text(const struct dt_job *job, const float *outputs, char t
         snprintf(text, 96, "always %.6g to %.6g", (double)value[0], (double)value[n - 1]);
 }
 
-/* ---- its metrics on held-out rows -------------------------------------------------------------
- * */
+/* ---- its metrics on held-out rows ------------------------------------------------------------ */
 
-/* The state of the passes over some of the held-out rows. */
+/* What the passes over the held-out rows share. */
 struct measure {
     const struct dt_job *job;
-    const float *logits; /* (rows, nout) */
+    const float *logits; /* (rows, nout) the constants, once for each row */
     double *sums;
     struct dt_metrics *metrics;
 };
@@ -68,8 +68,8 @@ static dt_status measure_rows(const struct measure *measure, uint64_t begin, uin
     return status;
 }
 
-/* Sets the accuracy of the most frequent class: with weighted classes the constant predicts
- * another one. */
+/* Sets the accuracy to that of always predicting the most frequent class. With class weights the
+ * constant outputs may predict another class. */
 static void accuracy_set(struct dt_metrics *metrics, size_t classes,
                          struct dt_metric_values *values)
 {
@@ -83,7 +83,8 @@ static void accuracy_set(struct dt_metrics *metrics, size_t classes,
     }
 }
 
-/* Measures the rows that evaluations measure, or, if they are many, a sample spread over them. */
+/* Measures the rows that evaluations measure or, if there are too many, chunks spread evenly over
+ * them. */
 static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_job *job)
 {
     enum { LEAST = 4096, MOST_VALUES = 1 << 24, MOST_LOGITS = 1 << 22 };
@@ -112,7 +113,7 @@ static dt_status baseline_measure(struct dt_baseline *baseline, const struct dt_
     dt__metrics_values(measure.metrics, &baseline->values);
     if (!job->config->eval.weighted)
         accuracy_set(measure.metrics, (size_t)job->model->classes, &baseline->values);
-    baseline->values.precision = baseline->values.recall = NAN; /* a constant has none */
+    baseline->values.precision = baseline->values.recall = NAN; /* not meaningful for a constant */
     baseline->measured = true;
     baseline->sampled = chunks < all;
 done:
@@ -142,8 +143,7 @@ void dt__baseline_free(struct dt_baseline *baseline)
     *baseline = (struct dt_baseline){0};
 }
 
-/* ---- what is printed --------------------------------------------------------------------------
- * */
+/* ---- what is printed ------------------------------------------------------------------------- */
 
 struct dt_metric_score dt__metric_shown(const struct dt_job *job,
                                         const struct dt_metric_values *values)
@@ -172,8 +172,8 @@ void dt__baseline_text(const struct dt_bank *bank, char text[DT__BASELINE_TEXT])
              baseline->sampled ? "about " : "", values->loss, extra);
 }
 
-/* Returns the distance from the value of the baseline that may be noise. An order by chance has
- * an area whose deviation is about that of the mean rank of the rarer class. */
+/* Returns by how much a metric may differ from the baseline's value through noise. The area under
+ * the curve of a random order deviates about as much as the mean rank of the rarer class's rows. */
 static double metric_noise(const struct dt_baseline *baseline, const char *name, double value)
 {
     const double accuracy = baseline->values.accuracy, rows = baseline->values.rows;
@@ -183,7 +183,7 @@ static double metric_noise(const struct dt_baseline *baseline, const char *name,
     return strcmp(name, "rmse") ? sample : 0.02 * value;
 }
 
-/* Returns the index of the evaluation of the chosen model; -1: it has no record. */
+/* Returns the index of the record of the evaluation at this step; -1: there is none. */
 static int64_t best_record(const struct dt_history *history, uint64_t step)
 {
     for (size_t i = dt_history_count(history, DT_RECORD_EVAL); i-- > 0;)

@@ -166,15 +166,16 @@ static dt_status certainty_record(struct dt_bank *bank, uint64_t step,
     return dt__record_end(bank->log.report);
 }
 
-/* Writes the exports of the model again, with what was fitted. */
+/* Writes the exports of the model in *file again, with the fitted values in *certainty. */
 static dt_status exports_write(const struct dt_bank *bank, const struct dt_checkpoint *file,
                                const struct dt_certainty *certainty)
 {
     const struct dt_job *job = bank->job;
     const bool chosen = job->best.known && job->best.step == file->step;
     const bool only =
-        !job->eval && job->config->export.best == DT_EXPORT_YES; /* none other is best */
-    struct dt_checkpoint model = *file;                          /* lent */
+        !job->eval && job->config->export.best == DT_EXPORT_YES; /* without held-out rows every
+                                                                  * model is the best */
+    struct dt_checkpoint model = *file;                          /* borrows its memory */
     model.certainty = *certainty;
     model.best = job->best;
     if (only || (chosen && dt__exports(job, &job->best)))

@@ -9,11 +9,11 @@
 #include "train/sets.h"
 #include "train/split_layers.h"
 
-/* The measurements of a worker, in one block of memory that travels at once: the counts of the
- * confusion matrix over its chunks, and the sums of each chunk. */
+/* The layout of a worker's results, which are sent as one block: the counts of the confusion matrix
+ * over its chunks, then the sums of each chunk. */
 struct layout {
-    size_t cells, sums; /* uint64_t; doubles of a chunk */
-    uint64_t chunks;    /* that a worker has at most */
+    size_t cells, sums; /* numbers of: uint64_t counts; doubles for each chunk */
+    uint64_t chunks;    /* the largest number that a worker has */
     size_t bytes;
 };
 
@@ -26,7 +26,7 @@ static struct layout measured_layout(const struct dt_job *job, const struct dt_s
     return of;
 }
 
-/* NULL: there are none. */
+/* NULL: the model has no confusion matrix. */
 static uint64_t *measured_counts(const struct layout *of, void *block)
 {
     return of->cells ? block : NULL;
@@ -37,7 +37,7 @@ static double *measured_sums(const struct layout *of, void *block, uint64_t chun
     return (double *)(void *)((uint64_t *)block + of->cells) + (size_t)chunk * of->sums;
 }
 
-/* The bank adds up what all workers sent, in the order of workers and so of chunks, and records the
+/* Adds up the results of all workers, in the order of workers and so of chunks, and records the
  * evaluation. all: (ranks) blocks. */
 static dt_status conclude(struct dt_bank *bank, const struct layout *of, int set, char *all,
                           double start, bool *out_better)
@@ -60,9 +60,8 @@ static dt_status conclude(struct dt_bank *bank, const struct layout *of, int set
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
-/* Measures the chunks of this worker, into a block of zeros. If rows of weights are distributed
- * to owners, all ranks go from chunk to chunk together, and pull the weights that each chunk
- * reads. */
+/* Measures this worker's chunks, into a block of zeros. If rows of weights are distributed to
+ * owners, all ranks go from chunk to chunk together, and pull the rows that each chunk reads. */
 static dt_status measure_own(const struct dt_job *job, const struct layout *of, int set,
                              void *block)
 {
@@ -86,7 +85,7 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
         dt__slow_down(job);
         if (!status) status = dt__stop_check();
     }
-    *job->steps->times = (struct dt_exchange_times){0}; /* no span's */
+    *job->steps->times = (struct dt_exchange_times){0}; /* an evaluation does not count in a span */
     return status;
 }
 
@@ -112,7 +111,7 @@ done:
     return status;
 }
 
-/* The rows held out come last: what is recorded of them says that the evaluation is complete. */
+/* Set 0, the held-out rows, comes last: its record marks the evaluation as complete. */
 dt_status dt__evaluate(struct dt_job *job)
 {
     struct dt_bank *bank = job->bank;

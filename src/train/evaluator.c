@@ -1,7 +1,7 @@
-/* The dedicated evaluator, and the bank's end of the link to it. The evaluator, the last rank,
- * loads checkpoints as they appear, measures them and exports the best while training continues.
- * Small messages go both ways: claims of checkpoints and results to the bank, orders to the
- * evaluator. */
+/* The dedicated evaluator, and the bank's end of the link to it. The evaluator is the last rank: it
+ * loads checkpoints as they appear, measures them and exports the best one while training
+ * continues. Messages: it sends claims of checkpoints, and results, to the bank; the bank sends it
+ * orders. */
 #include <sys/resource.h>
 
 #include "train/bank.h"
@@ -13,25 +13,26 @@ enum { TAG_MESSAGE = 1, TAG_ORDER = 2 };
 /* Bank to evaluator. */
 struct order {
     enum { NOTHING, FINISH, DISMISS } kind;
-    uint64_t step;           /* finish: step of the last checkpoint, which is saved */
-    int status;              /* dismiss: status of the job, ... */
-    char text[DT_ERROR_MAX]; /* ... and, if it has failed, its error */
+    uint64_t step;           /* FINISH: step of the last checkpoint, which is already saved */
+    int status;              /* DISMISS: the job's status, ... */
+    char text[DT_ERROR_MAX]; /* ... and the error text if it failed */
 };
 
 /* ---- the evaluator -------------------------------------------------------------------------- */
 
-/* Training has priority: the evaluator fills the gaps of busy cores. */
+/* Training has priority: the evaluator runs on cores that are idle. */
 enum { NICENESS = 10 };
 static const double LOOK_SECS = 0.1, IDLE_SECS = 0.01;
 
 struct dt_evaluator {
     struct dt_job *job;
-    struct dt_measure **measure; /* (sets) of all chunks; NULL: not measured here */
+    struct dt_measure **measure; /* (sets) each measures all chunks of a set; NULL: the set is
+                                  * measured at the end only */
     struct dt_metrics *metrics;
-    struct order order; /* the bank's last */
-    uint64_t step;      /* step of the last checkpoint seen; UINT64_MAX: none */
-    bool evaluated;     /* that checkpoint has a result */
-    double look_at;     /* clock of the next look for a checkpoint */
+    struct order order; /* last order from the bank */
+    uint64_t step;      /* step of the checkpoint that was last evaluated; UINT64_MAX: none */
+    bool evaluated;     /* the bank has the result for that checkpoint */
+    double look_at;     /* clock before which no checkpoint is looked for */
 };
 
 static void evaluator_say(struct dt_evaluator *evaluator, const struct dt_message *message)
@@ -45,8 +46,8 @@ static void evaluator_listen(struct dt_evaluator *evaluator)
                        sizeof evaluator->order);
 }
 
-/* Returns whether the end of the job makes the pending evaluation useless: unless it is the last
- * one. */
+/* Returns whether an order has made the current evaluation useless: the job ends, and this is not
+ * its last checkpoint. */
 static bool evaluator_is_overtaken(const struct dt_evaluator *evaluator)
 {
     const struct order *order = &evaluator->order;
@@ -71,8 +72,8 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator, int set,
     return DT_OK;
 }
 
-/* Measures one set; of the rows held out, which come last, it exports the model if it is the best
- * so far. */
+/* Measures one set, and sends the result. For the held-out rows, which come last, first exports the
+ * model if it is the best so far. */
 static dt_status evaluator_set(struct dt_evaluator *evaluator, int set, struct dt_checkpoint *model)
 {
     struct dt_job *job = evaluator->job;
@@ -94,9 +95,9 @@ static dt_status evaluator_set(struct dt_evaluator *evaluator, int set, struct d
     return DT_OK;
 }
 
-/* Evaluates a checkpoint. It may disappear before it is read, or be damaged: there will be
- * another one soon. The last one must be good. The result goes to the bank after the export: a
- * recorded best has been exported. */
+/* Evaluates a checkpoint. If it was deleted or cannot be read, the evaluator waits for the next
+ * one, but the last checkpoint must be readable. The result goes to the bank after the export, so
+ * every recorded best model has been exported. */
 static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t step)
 {
     struct dt_job *job = evaluator->job;
@@ -120,8 +121,8 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path.text) : DT_OK;
 }
 
-/* Returns whether there is a checkpoint to evaluate now: the last one, once the bank has ordered
- * it; before, the newest that was not seen, at most one every eval.throttle_secs. */
+/* Returns whether there is a checkpoint to evaluate now: the last one, once the bank has sent
+ * FINISH; before that, the newest one if it is new, at most one every eval.throttle_secs. */
 static bool evaluator_next(struct dt_evaluator *evaluator, uint64_t *step)
 {
     const struct dt_job *job = evaluator->job;
@@ -172,7 +173,8 @@ void dt__evaluator_close(struct dt_evaluator *evaluator)
 dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 {
     const struct dt_job *job = evaluator->job;
-    const int niceness = getpriority(PRIO_PROCESS, 0); /* of this thread, as the program set it */
+    const int niceness = getpriority(PRIO_PROCESS, 0); /* of this thread, as the program has set
+                                                        * it */
     evaluator->look_at = dt__clock_secs() + job->config->eval.start_delay_secs;
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, NICENESS))
         dt__debug("the evaluator cannot be made nice");
@@ -199,7 +201,8 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 
 static const double PAUSE_SECS = 0.002;
 
-/* Results wait for a synchronization point, which they ask for; claims are handled at once. */
+/* A result stays in link->message until a synchronization point, for which this function then asks.
+ * Claims are handled at once. */
 int dt__link_asks(struct dt_bank *bank)
 {
     struct dt_evaluator_link *link = &bank->link;
@@ -237,7 +240,7 @@ static void link_order(struct dt_bank *bank, struct order order)
     dt__world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
-/* Bank and workers wait; the watchdog names an evaluator that makes no progress. */
+/* Bank and workers wait here. If the evaluator makes no progress, the watchdog reports it. */
 dt_status dt__link_await_last(struct dt_job *job, double most_secs)
 {
     struct dt_bank *bank = job->bank;
@@ -264,8 +267,8 @@ void dt__link_dismiss(struct dt_bank *bank, dt_status status)
     bank->link.dismissed = true;
 }
 
-/* Receives what the evaluator sent before it was dismissed: the next run of the program must not
- * take it for its own. */
+/* Receives all messages that the evaluator sent before it was dismissed, so that the program's next
+ * run does not receive them. */
 void dt__link_close(struct dt_bank *bank)
 {
     struct dt_evaluator_link *link = &bank->link;

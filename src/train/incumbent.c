@@ -20,11 +20,11 @@ void dt__incumbent_free(struct dt_incumbent *incumbent)
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-/* The old model with its own layers, units and schema. */
+/* The old model with its layers, units and schema. */
 struct old {
     struct dt_checkpoint file;
     struct dt_model *model;
-    struct dt_source *source; /* the held-out rows, read with its schema */
+    struct dt_source *source; /* the held-out rows, read with this schema */
 };
 
 static void old_free(struct old *old)
@@ -126,7 +126,8 @@ static void incumbent_set(struct dt_job *job, const char *metric, double value, 
     snprintf(job->incumbent.metric, sizeof job->incumbent.metric, "%s", metric);
 }
 
-/* Takes the value from the record of an earlier start on the same rows; false: there is none. */
+/* Sets job->incumbent from the record of an earlier start that has the same best_era, and so the
+ * same held-out rows. Returns false if there is none. */
 static bool incumbent_recall(struct dt_bank *bank, const char *metric, int64_t era)
 {
     struct dt_job *job = bank->job;

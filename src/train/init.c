@@ -1,12 +1,13 @@
-/* A new run's weights: random, or with run.init those of a trained model as far as they fit. Bank
+/* A new run's weights: random or, with run.init, those of a trained model as far as they fit. Bank
  * only.
  *
  * Tensors match by name and shape. A tensor that reads the inputs is copied row by row, by the
- * names of inputs: two tables may have the same columns in another order, and number the same
- * categories differently, by their counts. A dense first layer is converted to the units of the new
- * inputs, the output layer to those of the new targets. Outputs match by the labels of their
- * classes, if the model has all of these; a model that counted labels 1..K from class 0 has one
- * output more. What does not fit starts fresh. Each of these is printed. */
+ * names of the inputs: two tables may have the same columns in another order, and may number the
+ * same categories differently, since numbers follow counts. A dense first layer is converted to the
+ * units of the new inputs, and the output layer to those of the new targets. Outputs match by the
+ * labels of their classes if the old model has all of the new classes; an old model that counted
+ * labels 1..K from class 0 has one output more. What does not fit starts fresh. Each of these steps
+ * is printed. */
 #include <string.h>
 
 #include "model/layer.h"
@@ -16,13 +17,14 @@
 
 /* ---- inputs by their names ------------------------------------------------------------------ */
 
-/* Finds for each input of `to` the one of `from` with its name; UINT32_MAX: none. *out NULL: all
- * have the same places, or have no names. */
+/* Finds for each input of `to` the input of `from` with the same name; UINT32_MAX: there is none.
+ * *out NULL: all have the same places, or one schema has no names. */
 static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema *from,
                               uint32_t **out)
 {
     struct dt__dict names = {0};
-    uint32_t *input = NULL, *match = NULL, name; /* (names) of `from`; (inputs of `to`) */
+    uint32_t *input = NULL, *match = NULL, name; /* (names) index of each name's input in `from`;
+                                                  * (inputs of `to`) */
     bool same = to->features == from->features;
     dt_status status = DT_OK;
     *out = NULL;
@@ -49,8 +51,8 @@ done:
     return status;
 }
 
-/* Returns whether columns agree in place and name, as far as the vectors of an embedding depend
- * on them. */
+/* Returns whether the columns agree in place and name, as far as an embedding's vectors depend on
+ * them. */
 static bool columns_match(const struct dt_schema *to, const struct dt_schema *from)
 {
     if (!to->columns || !from->columns) return to->columns == from->columns;
@@ -63,7 +65,8 @@ static bool columns_match(const struct dt_schema *to, const struct dt_schema *fr
     return same;
 }
 
-/* Returns whether the same number of classes are the same in the same order, or have no names. */
+/* Returns false if both schemas name the same number of classes, but with other names or in another
+ * order. */
 static bool classes_match(const struct dt_schema *to, const struct dt_schema *from)
 {
     bool same = true;
@@ -73,7 +76,7 @@ static bool classes_match(const struct dt_schema *to, const struct dt_schema *fr
     return same;
 }
 
-/* Returns whether the outputs predict the same values. */
+/* Returns whether the outputs predict the same column of targets, as far as the schemas name it. */
 static bool targets_match(const struct dt_schema *to, const struct dt_schema *from)
 {
     const char *name = to->label_column, *other = from->label_column;
@@ -82,8 +85,8 @@ static bool targets_match(const struct dt_schema *to, const struct dt_schema *fr
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-/* Returns the tensor of this name and shape; NULL: there is none. *out_named: one has the name.
- * by_name: a tensor that reads the inputs may have a different number of them. */
+/* Returns the tensor with the name and shape of `like`; NULL: there is none. *out_named: some
+ * tensor has the name. by_name: the number of rows may differ in a tensor that reads the inputs. */
 static const struct dt_tensor *find_tensor(const struct dt_model *model,
                                            const struct dt_tensor *like, bool by_name,
                                            bool *out_named)
@@ -102,9 +105,9 @@ static const struct dt_tensor *find_tensor(const struct dt_model *model,
     return NULL;
 }
 
-/* Copies n floats of a tensor, from `at` on. Converts weights and bias of the output layer to the
- * units of the new targets, so that predictions stay the same:
- * (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
+/* Copies n floats of a tensor, from `at` on. Converts weight and bias of the output layer to the
+ * units of the new targets, so that predictions stay the same: (W x + b) s0 + m0 = (W' x + b') s1 +
+ * m1. */
 static void copy_floats(const struct dt_model *to, const struct dt_schema *schema, float *params,
                         const struct dt_schema *before, const float *source,
                         const struct dt_tensor *tensor, size_t at, size_t n)
@@ -113,13 +116,13 @@ static void copy_floats(const struct dt_model *to, const struct dt_schema *schem
     const float *s0 = before->target_std, *s1 = schema->target_std;
     const size_t channels = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
     const size_t outputs = (size_t)to->desc.nout;
-    /* the linear path, which follows it, adds to the same outputs */
+    /* the linear path, which follows the output layer, adds to the same outputs */
     const size_t ends = to->layer[to->layers - 1].last ? 1 : 2;
     const struct dt__layer *output = &to->layer[to->layers - ends];
     float *params_at = params + tensor->offset + at;
     memcpy(params_at, source, n * sizeof *params);
     if ((!m0 && !m1) || tensor->layer < output->index || channels > outputs) return;
-    /* several outputs of one target are not a value each */
+    /* with several outputs for one target, an output is not one target's value */
     if ((size_t)before->targets != outputs || (size_t)schema->targets != outputs) return;
     for (size_t i = 0; i < n && tensor->role != DT_TENSOR_STATE; i++) {
         const size_t c = i % channels;
@@ -130,8 +133,8 @@ static void copy_floats(const struct dt_model *to, const struct dt_schema *schem
     }
 }
 
-/* Copies the rows of a tensor that reads the inputs from the places of their inputs; the others
- * stay as they are. */
+/* Copies the rows of a tensor that reads the inputs: each from the row of the same input in
+ * `source`. Rows of other inputs keep their new weights. */
 static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
                          const uint32_t *match, const struct dt_checkpoint *file,
                          const struct dt_tensor *source, float *params)
@@ -155,19 +158,19 @@ static void copy_by_name(const struct dt_job *job, const struct dt_tensor *tenso
 
 /* ---- outputs by their classes ---------------------------------------------------------------- */
 
-/* Finds class c of `to` among others, by its name or by its number in files. */
+/* Finds class c of `to` among the classes `others`, by its name or by its number in files. */
 static bool class_find(const struct dt_schema *to, int c, const struct dt__classes *others,
                        int32_t *out)
 {
     const char *name = to->label_names ? to->label_names[c] : NULL;
     if (name && !dt__class_of_text(others, name, strlen(name), out)) return true;
-    if (others->named && !others->numbers.count) return false; /* no numbers */
+    if (others->named && !others->numbers.count) return false; /* they have no numbers */
     if (name && !to->label_numbers) return false;
     return !dt__class_of_number(others, to->label_numbers ? to->label_numbers[c] : c, out);
 }
 
-/* Finds for each class of `to` the one of `from` with its label. *out NULL: all have the same
- * places, or `from` does not have them all. */
+/* Finds for each class of `to` the class of `from` with the same label. *out NULL: all have the
+ * same places, or `from` lacks some of them. */
 static dt_status match_classes(const struct dt_schema *to, const struct dt_schema *from,
                                int32_t **out)
 {
@@ -190,8 +193,8 @@ static dt_status match_classes(const struct dt_schema *to, const struct dt_schem
     return status;
 }
 
-/* Converts a row of outputs to other classes. Two classes have one output, the second over the
- * first. */
+/* Converts a row of outputs from one list of classes to another. A model of two classes has one
+ * output: the logit of class 1 minus that of class 0. */
 static void outputs_convert(const float *from, size_t nfrom, const int32_t *match, float *to,
                             size_t nto)
 {
@@ -202,8 +205,8 @@ static void outputs_convert(const float *from, size_t nfrom, const int32_t *matc
     }
 }
 
-/* Replaces *model by one of the same layers for the classes of `schema`, with the outputs of
- * these classes in `file`. */
+/* Replaces *model by a model of the same layers for the classes of `schema`, and the weights in
+ * `file` by those of these classes' outputs. */
 static dt_status convert_classes(const struct dt_schema *schema, struct dt_checkpoint *file,
                                  struct dt_model **model)
 {
@@ -234,7 +237,7 @@ static dt_status convert_classes(const struct dt_schema *schema, struct dt_check
     file->params = params;
     file->params_count = to->params;
     dt__names_free(file->schema.label_names, (size_t)file->schema.classes);
-    file->schema.label_names = NULL; /* from here on they match by position */
+    file->schema.label_names = NULL; /* from here on classes match by position */
     file->schema.classes = schema->classes;
     dt__model_destroy(*model);
     *model = to;
@@ -247,8 +250,8 @@ done:
 
 /* ---- units of the inputs --------------------------------------------------------------------- */
 
-/* Finds the units of input `i` (`was` in the other; UINT32_MAX: not there): x before = factor *
- * x now + offset. Returns false if they are the same. */
+/* Finds how the units of input `i` changed (input `was` of the old model; UINT32_MAX: it had none):
+ * old x = factor * new x + offset. Returns false if they did not change. */
 static bool input_shift(const struct dt_schema *before, uint32_t was, const struct dt_schema *now,
                         size_t i, double *factor, double *offset)
 {
@@ -263,8 +266,8 @@ static bool input_shift(const struct dt_schema *before, uint32_t was, const stru
     return *factor != 1 || *offset != 0;
 }
 
-/* Returns the dense layer that reads all inputs, whose bias follows its weights; NULL: other
- * layers read them. */
+/* Returns the weight of the dense layer that reads all inputs, whose bias follows it; NULL: other
+ * layers read inputs. */
 static const struct dt_tensor *input_layer(const struct dt_model *model)
 {
     const struct dt_tensor *weight = model->tensor, *bias = weight + 1;
@@ -273,8 +276,8 @@ static const struct dt_tensor *input_layer(const struct dt_model *model)
     return dense ? weight : NULL;
 }
 
-/* Converts the first layer, as it was copied, to the units of the new inputs: W x0 + b = W
- * (factor x1 + offset) + b. */
+/* Converts the first layer, as copied, to the units of the new inputs: W x0 + b = W (factor x1 +
+ * offset) + b. */
 static void convert_inputs(const struct dt_job *job, const struct dt_model *from,
                            const struct dt_checkpoint *file, const uint32_t *match,
                            const char *path, float *params)
@@ -313,8 +316,8 @@ static void convert_inputs(const struct dt_job *job, const struct dt_model *from
 
 /* ---- encodings of numbers -------------------------------------------------------------------- */
 
-/* Returns true if the inputs that encode numbers belong to the same numbers and have the same
- * meaning: bins depend on the rows, but frequencies are drawn. */
+/* Returns whether the inputs that encode numbers encode the same numbers with the same meaning.
+ * Bins may differ, since they depend on the rows; frequencies are drawn, and must be equal. */
 static bool encodings_match(const struct dt_model *to, const struct dt_schema *schema,
                             const struct dt_model *from, const struct dt_schema *before)
 {
@@ -331,8 +334,8 @@ static bool encodings_match(const struct dt_model *to, const struct dt_schema *s
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Returns whether a tensor stays at the baseline: the bias of the output, if the weight of its
- * layer is new, or its values mean something else. */
+/* Returns whether a tensor stays at the baseline: it is the output's bias, and the weight of its
+ * layer is new or its outputs have another meaning. */
 static bool stays_at_baseline(const struct dt_job *job, const struct dt_tensor *tensor,
                               const struct dt_model *from, bool by_name)
 {
@@ -342,7 +345,7 @@ static bool stays_at_baseline(const struct dt_job *job, const struct dt_tensor *
            !find_tensor(from, tensor - 1, by_name, &named);
 }
 
-/* Copies the tensors that fit. The others keep their new weights, which is printed. */
+/* Copies the tensors that fit. Prints which tensors keep their new weights. */
 static dt_status copy_tensors(const struct dt_job *job, float *params, const struct dt_model *from,
                               const struct dt_checkpoint *file, const char *path, size_t *out_taken)
 {
@@ -356,7 +359,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
         dt__warn("run.init: %s was trained on other columns, or in another order; weights after "
                  "the first layer are matched by position",
                  path);
-    /* Hashed inputs and those of a file without header have no names. */
+    /* Hashed inputs, and those of files without a header, have no names. */
     const bool unnamed = !schema->feature_names || !file->schema.feature_names;
     const bool known = schema->feature_names || file->schema.feature_names;
     if (unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
@@ -408,7 +411,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     return DT_OK;
 }
 
-/* The copied tensors are the first line of the history. */
+/* Records the copied tensors as the first change of the run's history. */
 dt_status dt__init_weights(struct dt_bank *bank, float *params)
 {
     const struct dt_job *job = bank->job;
@@ -419,7 +422,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     size_t taken = 0;
     uint32_t crc = 0;
     dt__model_init(job->model, (uint64_t)job->config->run.seed, params);
-    /* A linear model starts at 0, as in the paper on ftrl: features that never occur have no
+    /* A linear model starts at 0, as in the paper on ftrl: features that never occur then have no
      * weight. */
     if (job->rules->optimizer.own_rates && job->model->buckets == 1)
         memset(params, 0, job->model->params * sizeof *params);

@@ -1,4 +1,4 @@
-/* Facts that follow from the job alone: how many steps and samples a run has, how long it lasts,
+/* Functions of the job's facts: how many steps and samples a run has, how long it still takes, and
  * at which steps bank and workers synchronize. */
 #include "train/job.h"
 
@@ -59,7 +59,7 @@ bool dt__evaluates_in_place(const struct dt_job *job)
     return job->eval && !job->config->eval.dedicated;
 }
 
-/* Steps between evaluations in place; 0: none but at the end. */
+/* Returns the steps between evaluations in place; 0: only the last step is evaluated, or none. */
 static int64_t eval_interval(const struct dt_job *job)
 {
     int64_t every = job->config->eval.steps;
@@ -82,12 +82,13 @@ bool dt__eval_due(const struct dt_job *job)
 uint64_t dt__span_end(const struct dt_job *job)
 {
     const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
-    /* Steps may be due at a start: the end, or an evaluation that a stop prevented. */
+    /* Something may be due at a start: the end of the run, or an evaluation that a stop
+     * prevented. */
     if (job->best.stop || dt__eval_due(job) || job->step == job->last_step) return job->step;
     const uint64_t evaluation = next_multiple(job->step, eval_interval(job));
     const uint64_t save = next_multiple(job->step, job->config->run.checkpoint_steps);
     uint64_t due = least(job->last_step, least(evaluation, save));
-    if (job->mode == DT_MODE_ASYNC) /* records are made on the way */
+    if (job->mode == DT_MODE_ASYNC) /* records are written within the span */
         return job->step < warm ? least(due, warm) : due;
     due = least(due, next_multiple(job->step, job->config->run.log_steps));
     return dt__round_reach(job, due);

@@ -1,4 +1,4 @@
-/* The effect of an evaluation on the best model, on early stopping and on
+/* The effect of an evaluation on the best model, on early stopping, and on the rate with
  * train.schedule=plateau. */
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
     return metric.more_is_better ? a->value > b->value : a->value < b->value;
 }
 
-/* Returns true while the rate still falls so much that evaluations without improvement mean little:
+/* Returns whether the rate will still fall so far that evaluations without improvement mean little:
  * before PATIENT of a linear or cosine schedule. Most of the gain of such a run comes later. */
 static bool patience_waits(const struct dt_job *job, uint64_t step)
 {
@@ -60,9 +60,9 @@ static bool patience_waits(const struct dt_job *job, uint64_t step)
            (double)step < (double)schedule->warmup_steps + PATIENT * (double)schedule->decay_steps;
 }
 
-/* An evaluation that is as good as the best by the metric, with a lower loss, takes the best's
- * place, but still counts towards an early stop. Not counted are evaluations that are made again,
- * as after a resume, and the one at the end of a run, which may be continued. */
+/* An evaluation that equals the best by the metric, with a lower loss, becomes the best but still
+ * counts towards an early stop. Two kinds do not count: evaluations that are repeated, as after a
+ * resume, and one at the end of a run, which may be continued. */
 dt_status dt__evaluation_judge(struct dt_job *job, const struct dt_evaluation *evaluation,
                                bool *out_better)
 {

@@ -1,27 +1,29 @@
 /* Local steps: the groups of replicas that a worker takes part in, and their stepper.
  *
- * Replicas are divided into G groups. Through a round each group steps on its own weights and
- * optimizer, by an exchange of its workers; at the round's end the groups' differences from the
- * bank's weights meet in the exchange of the job, in which each group is one replica. So bits
- * depend on groups, replicas and the length of rounds, and not on the rank that computes.
+ * Replicas are divided into G groups. Within a round each group steps on its own weights and
+ * optimizer state, in an exchange among its workers. At the end of the round the groups'
+ * differences from the bank's weights are summed in the job's exchange, in which each group is one
+ * replica. So the bits depend on groups, replicas and the length of rounds, and not on which rank
+ * computes what.
  *
- * A round: each group's first step reads the bank's weights and writes its own, the others continue
- * from there. Then each group's first worker puts the difference, times its part of the round's
- * samples, into the group's slot of the job's exchange.
+ * A round: the first step of each group reads the bank's weights and writes the group's, and the
+ * other steps continue from these. Then the first worker of each group puts the difference, times
+ * the group's fraction of the round's samples, into the group's slot of the job's exchange.
  *
- * With train.overlap the exchange of a round's differences continues through the next round, in
- * which workers advance it between their steps, and ends with it. A group begins a round with the
- * bank's weights less (a part of) its own difference, which these weights do not include yet:
+ * With train.overlap the exchange of a round's differences goes on during the next round, between
+ * whose steps the workers advance it, and ends with that round. A group starts a round with the
+ * bank's weights minus (a part of) its own difference, which these weights do not include yet:
  *
  *     round                  1        2                 3                 last     then
- *     a group begins with    w0       w0 - own d1       w1 - own d2       ...
+ *     a group starts with    w0       w0 - own d1       w1 - own d2       ...
  *     its difference         d1       d2                d3                dn
  *     in flight meanwhile    none     all groups' d1    all groups' d2    ...      all groups' dn
  *     the bank's weights     w0       w1                w2                         wn
  *     at its end
  *
- * So at a synchronization point, which follows a round, nothing is in flight: weights and
- * differences are the state. The run's last round is exchanged at once (catch_up).
+ * So nothing is in flight at a synchronization point, which follows a round: the state is the
+ * weights and the differences. The differences of the run's last round are exchanged at once
+ * (catch_up).
  *
  * Source: Douillard et al. 2023 (DiLoCo); Lin et al., "Don't use large mini-batches, use local
  * SGD", ICLR 2020 (train.local_after). */
@@ -65,7 +67,7 @@ static dt_status groups_open(struct dt_job *job, struct dt_steps *steps)
     return dt__ranks_agree(job->world->trainers, status);
 }
 
-/* A group is one replica of the job's exchange, whose gradients are differences of rounds. */
+/* In the job's exchange a group is one replica, whose gradient is its difference of a round. */
 static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 {
     int *leaders = NULL; /* (groups) */
@@ -85,8 +87,8 @@ static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 
 /* ---- the groups' state ---------------------------------------------------------------------- */
 
-/* Moves the state of groups between the bank and their first workers; a process alone has one
- * copy. */
+/* Moves the groups' state from the bank to the groups' first workers, or back. In a run with one
+ * process both have the same memory, and nothing moves. */
 static void move_state(const struct dt_job *job, bool to_bank)
 {
     const int states = job->rules->optimizer.nstate;
@@ -102,8 +104,8 @@ static void move_state(const struct dt_job *job, bool to_bank)
     }
 }
 
-/* Fills the weights with which a group starts its next round: those of the bank, with its own
- * difference in place of the mean of all, which is in flight. */
+/* Fills the weights with which a group starts its next round: outer, the bank's weights, minus the
+ * group's own difference, which stands in for the mean difference in flight. */
 DT__CLONES
 static void foresee(size_t n, float rate, const float *restrict outer,
                     const float *restrict difference, float *restrict weights)
@@ -127,7 +129,8 @@ static void groups_start(struct dt_job *job)
 {
     const size_t params = job->model->params;
     uint64_t began = dt__round_begin(job, job->config, job->step);
-    if (job->bank && job->pending) /* of the round of these differences */
+    if (job->bank && job->pending) /* the rounds of the configuration that computed these
+                                    * differences */
         began = dt__round_begin(job, &job->bank->start.before, job->step);
     dt__ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
     dt__ranks_bcast(job->world->trainers, &began, sizeof began, 0);
@@ -146,7 +149,7 @@ static void groups_start(struct dt_job *job)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* weight * (from - to) */
+/* Writes weight * (from - to). */
 DT__CLONES
 static void write_difference(size_t n, float weight, const float *restrict from,
                              const float *restrict to, float *restrict out)
@@ -155,8 +158,8 @@ static void write_difference(size_t n, float weight, const float *restrict from,
         out[i] = weight * (from[i] - to[i]);
 }
 
-/* Puts the differences of the groups that this worker leads into the exchange: those of the
- * round that ends at `end`, or, with train.overlap, of the round before. */
+/* Puts the differences of the groups that this worker leads into the job's exchange: those of the
+ * round that ends at `end` or, with train.overlap, of the round before it. */
 static void give_differences(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
@@ -181,8 +184,8 @@ static void await_weights(const struct dt_job *job)
         dt__exchange_need(job->steps->exchange, b);
 }
 
-/* Starts the next round of each group. The exchange of the round before has ended, and all ranks
- * know it: no rank reads the weights of a group now. */
+/* Starts the next round of each group. The exchange of the previous round has ended on all ranks,
+ * so no rank reads a group's weights now. */
 static void turn_groups(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
@@ -191,8 +194,9 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
         struct dt_group *group = &job->steps->local->group[i];
         if (group->began) {
             float *weights = dt__exchange_vectors(group->exchange)[0];
-            /* Counts from where rounds start by their length, which is all that a resume knows.
-             * A round that started later, after a run that had ended, gets some steps too many. */
+            /* Counts from where a round of full length would start, which is all that a resume
+             * knows. A round that started later, because the run continues after its former end,
+             * gets some steps too many. */
             group->part = dt__group_part(group, dt__round_begin(job, job->config, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);
@@ -202,9 +206,9 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     }
 }
 
-/* Does one step of a round for each group. A stop waits test.round_secs for the end of the
- * round, which is repeated after the resume: batch systems kill a job some time after they ask
- * it to stop. Returns what ranks ask for. */
+/* Does one step of a round for each group. After a stop request the round may go on for
+ * test.round_secs; then it is given up, and a resume repeats it: batch systems kill a job some time
+ * after they ask it to stop. Returns what ranks ask for. */
 static int groups_step(struct dt_job *job, uint64_t step)
 {
     struct dt_local *local = job->steps->local;
@@ -224,7 +228,8 @@ static int groups_step(struct dt_job *job, uint64_t step)
     return asked;
 }
 
-/* Does one round and its exchange, or, with train.overlap, that of the round before. */
+/* Does one round and exchanges its differences or, with train.overlap, those of the round
+ * before. */
 static int local_step(struct dt_job *job, struct dt_span *span)
 {
     struct dt_local *local = job->steps->local;

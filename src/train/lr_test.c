@@ -1,5 +1,5 @@
-/* The learning-rate range test: a short run whose rate rises from step to step, and what its losses
- * say. */
+/* The learning-rate range test: a short run whose rate rises from step to step, and the rate that
+ * its losses suggest. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -7,17 +7,17 @@
 #include "train/setup.h"
 
 static const double LOWEST = 1e-7, HIGHEST = 10;
-static const double SMOOTHING = 0.95;  /* weight of what was before */
-static const double DIVERGED = 3;      /* times the least loss it has grown by */
-static const double LEAST_FALL = 0.02; /* of the first loss: less is noise */
-enum { SETTLE = 20 };                  /* points before the smoothed loss means something */
-enum { REACH = 10 }; /* points over which the fall is measured: smoothing delays it by so many */
+static const double SMOOTHING = 0.95;  /* weight of the former mean */
+static const double DIVERGED = 3;      /* rise above the least loss, in multiples of it */
+static const double LEAST_FALL = 0.02; /* of the loss at point SETTLE; a smaller fall is noise */
+enum { SETTLE = 20 };                  /* points until the smoothed loss means something */
+enum { REACH = 10 }; /* points over which a fall is measured: smoothing delays it about as long */
 
 /* ---- what the losses say -------------------------------------------------------------------- */
 
 dt_status dt__lr_test_judge(struct dt_lr_test *test)
 {
-    double mean = 0; /* exponential; the curve is corrected for its start from zero */
+    double mean = 0; /* exponential mean; the curve corrects for its start at 0 */
     test->least = -1;
     for (int i = 0; i < test->points; i++) {
         mean = SMOOTHING * mean + (1 - SMOOTHING) * test->loss[i];
@@ -26,14 +26,14 @@ dt_status dt__lr_test_judge(struct dt_lr_test *test)
     }
     if (test->least < 0 || !isfinite(test->smooth[test->least]))
         return dt_fail(DT_ENUMERIC, "the loss is not finite at any rate from %g on", LOWEST);
-    /* If losses fall below zero, the first one shows their size too. */
+    /* If losses fall below 0, their size is the larger one of the first and the least. */
     const double least = test->smooth[test->least], first = test->smooth[0];
     const double size = least > 0 ? least : fmax(fabs(least), fabs(first));
     test->diverged = test->smooth[test->points - 1] - least > DIVERGED * size;
     test->rises = test->least < 2 * SETTLE;
     double settled = test->smooth[test->rises ? 0 : SETTLE];
     test->flat = !test->rises && settled - least < LEAST_FALL * fabs(settled);
-    /* The point before the least from which on the smoothed loss falls most over the next REACH
+    /* Finds the point before the least at which the smoothed loss starts to fall most over REACH
      * points. */
     int steepest = SETTLE < test->least ? SETTLE : test->least;
     double most = -INFINITY;
@@ -43,17 +43,18 @@ dt_status dt__lr_test_judge(struct dt_lr_test *test)
         most = fall;
         steepest = i;
     }
-    /* Between the steepest fall, which is early where the loss falls in steps, and a sixth of the
-     * rate of the least loss, which is late where it has a long floor: their geometric mean. Of 34
-     * suggestions (twelve tables, five sets of pictures, two seeds) 31 are within 3 % of the best
-     * of eight rates, as interpolated between these; with a tenth 27. All others are too low. */
+    /* The suggestion is the geometric mean of two rates: that of the steepest fall, which is too
+     * low where the loss falls in steps, and a sixth of the rate of the least loss, which is too
+     * high where the loss has a long floor. Of 34 suggestions (twelve tables, five sets of
+     * pictures, two seeds) 31 are within 3 % of the best of eight rates, as interpolated between
+     * these; with a tenth instead of a sixth 27. All others are too low. */
     test->suggest = sqrt(test->lr[steepest] * test->lr[test->least] / 6);
     return DT_OK;
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-/* The run's settings, but for its rate: without all that a short run does not need. */
+/* The settings of the run except its rates: they turn off all that a short run does not need. */
 static const char *const SETTINGS[] = {"train.mode=sync",        "train.schedule=exponential",
                                        "train.warmup_steps=0",   "train.min_lr=0",
                                        "train.local_steps=1",    "train.overlap=no",
@@ -67,7 +68,7 @@ static const char *const SETTINGS[] = {"train.mode=sync",        "train.schedule
                                        "eval.metric=auto",       "report.tensorboard=no",
                                        "report.trace=no",        "report.prometheus="};
 
-/* Each step has a record. arg: struct dt_lr_test. */
+/* Takes rate and loss from a train record; each step has one. arg: struct dt_lr_test. */
 static void watch_record(void *arg, const char *json)
 {
     struct dt_lr_test *test = arg;
@@ -104,14 +105,14 @@ dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const ch
     if (bank && usual.own_rates)
         status = dt_fail(DT_EUSAGE, "train.optimizer=ftrl: its rates fall by themselves, and this "
                                     "test needs rates that rise");
-    if (bank && !status) /* before the rate is set here */
+    if (bank && !status) /* before this function sets train.lr, which presets depend on */
         status = dt__config_resolve(config, dt__data_trains_on_table(config));
     for (size_t i = 0; bank && i < sizeof SETTINGS / sizeof *SETTINGS && !status; i++)
         status = dt_config_set(config, SETTINGS[i]);
     if (bank && !status) status = dt__format(&dir, "run.dir=%s", scratch);
     if (dir) status = dt_config_set(config, dir);
     dt_free(dir);
-    /* The linear path's rate rises as well, unless its rule has its own rates. */
+    /* The rate of the linear path rises as well, unless its rule has rates of its own. */
     const double lr = config->train.lr, wide = config->train.wide_lr;
     dt__optimizer_init(&linear, config, true);
     if (linear.own_rates)
@@ -124,12 +125,13 @@ dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const ch
     config->train.max_steps = DT_LR_TEST_STEPS;
     DT_TRY(dt__ranks_agree(world->all, status));
     status = dt__train(world, config, &options);
-    if (status == DT_STOPPED) /* by has_diverged, or by a request that one rank alone may know of */
+    if (status == DT_STOPPED) /* from has_diverged, or from a request that perhaps only one rank has
+                               * seen */
         status = dt__ranks_agree(world->all, dt__stop_check());
     dt__world_rest(world, status == DT_STOPPED);
-    if (status && status != DT_ENUMERIC) /* a loss that is not finite is the range's end */
+    if (status && status != DT_ENUMERIC) /* a loss that is not finite ends the range */
         return status;
-    /* without a point it is no rate's fault */
+    /* without a point the failure is not due to a rate */
     if (bank && (!status || out->points > 0)) status = dt__lr_test_judge(out);
     return dt__ranks_agree(world->all, bank ? status : DT_OK);
 }

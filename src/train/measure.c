@@ -1,5 +1,5 @@
-/* Measuring: the metrics' sums of held-out rows, by chunks of DT_EVAL_CHUNK rows of file order. The
- * sums of the chunks are added in order, so that every way of evaluating gives the same digits. */
+/* Measuring: the metrics' sums over held-out rows, in chunks of DT_EVAL_CHUNK rows in file order.
+ * The chunks' sums are added in order, so every kind of evaluation gives the same digits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,11 @@
 
 struct dt_measure {
     const struct dt_model *model;
-    uint64_t rows; /* of the source */
+    uint64_t rows; /* rows of the source */
     struct dt_table *table;
     struct dt_network *network;
     float *logits; /* (DT_EVAL_CHUNK, nout) */
-    double *sums;  /* of dt__measure_add */
+    double *sums;  /* buffer of dt__measure_add */
 };
 
 uint64_t dt__measure_chunks(const struct dt_config *config, const struct dt_source *source)
@@ -115,9 +115,9 @@ dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint6
 
 enum { SAMPLES = 200, OUTSIDE = 5 /* on either side: 2.5 % */ };
 
-/* The values of a chunk that the metrics need. */
+/* What the metrics need of a chunk. */
 struct saved_chunk {
-    struct dt_batch batch; /* its label, target and weight are owned */
+    struct dt_batch batch; /* only rows, label, target and weight are set; the arrays are owned */
     float *logits;
 };
 
@@ -158,7 +158,7 @@ static void chunks_free(struct saved_chunk *saved, uint64_t chunks)
     dt_free(saved);
 }
 
-/* Returns k with probability e^-1 / k!, from one uniform number. */
+/* Returns k with probability e^-1 / k!, from a number that is uniform in [0, 1). */
 static int poisson_draw(double uniform)
 {
     double part = exp(-1), below = part;
@@ -168,7 +168,7 @@ static int poisson_draw(double uniform)
     return k;
 }
 
-/* Adds up the metrics of one bootstrap sample. */
+/* Sums the metrics of one bootstrap sample, whose random numbers are rng's. */
 static dt_status sample_measure(const struct dt_measure *measure, const struct saved_chunk *saved,
                                 uint64_t chunks, const struct dt_rng *rng,
                                 struct dt_metrics *metrics)
@@ -194,7 +194,7 @@ static int by_value(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* Finds the ends of each metric's interval among the samples whose value is a number. */
+/* Finds the ends of each metric's interval, among the samples in which the metric is a number. */
 static void ends_find(const struct dt_metric_values *samples, struct dt_metric_values *low,
                       struct dt_metric_values *high)
 {

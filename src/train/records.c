@@ -83,7 +83,7 @@ static const char *plural(int64_t n)
     return n > 1 ? "s" : "";
 }
 
-/* Warns about eval.* keys that a dedicated evaluator ignores. */
+/* Warns about eval.* keys that have no effect, or another one, with a dedicated evaluator. */
 static void print_evaluator(const struct dt_config *config)
 {
     if (!config->eval.dedicated) return;
@@ -96,12 +96,12 @@ static void print_evaluator(const struct dt_config *config)
                  (long long)config->run.checkpoint_steps, config->run.checkpoint_secs);
 }
 
-/* Warns about changed keys that have no effect with the default of another one. */
+/* Warns about changed keys that have no effect because another key has its default. */
 static void print_unused(const struct dt_config *config)
 {
     static const struct {
-        const char *setting, *without; /* the key, and the default that takes no notice ... */
-        const char *keys[4];           /* ... of these */
+        const char *setting, *without; /* the key, and its default, with which ... */
+        const char *keys[4];           /* ... changes of these keys have no effect */
     } UNUSED[] = {
         {"train.mode",
          "train.mode=sync",
@@ -127,7 +127,7 @@ void dt__record_change(struct dt_bank *bank, uint64_t step, const char *key, con
     dt__json_text(&bank->log.change, key, text);
 }
 
-/* Prints the memory that a large model takes. */
+/* Prints the memory that the model takes, if it is large. */
 static void print_memory(const struct dt_bank *bank)
 {
     static const double LARGE = 256; /* MB */
@@ -144,12 +144,13 @@ static void print_memory(const struct dt_bank *bank)
         job->mode == DT_MODE_ASYNC ? "; async keeps one copy of the weights per worker" : "");
 }
 
-/* Fewer rows do not fill a core (scripts/doc/tuning.md). */
+/* A worker with fewer rows does not fill a core (scripts/doc/tuning.md). */
 enum { FEW_ROWS = 16 };
 
-enum { MANY_CLASSES = 20 }; /* more distinct numbers are more often amounts */
+enum { MANY_CLASSES = 20 }; /* if labels are more numbers, they are more often amounts */
 
-/* Prints the numbers of rows and classes, and the baseline that a model must beat. */
+/* Prints the numbers of rows and classes, the baseline that a model must beat, and the named
+ * sets. */
 static void print_data(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -167,8 +168,8 @@ static void print_data(const struct dt_bank *bank)
                  "model.task=regress");
 }
 
-/* Suggests the preset for tables. A rate or an optimizer alone turns it off, and only CSV
- * selects it by itself. */
+/* Suggests the preset for tables. Setting train.lr or train.optimizer turns the preset off, and
+ * only CSV selects it by default. */
 static void print_preset(const struct dt_bank *bank)
 {
     const struct dt_config *config = bank->job->config;
@@ -187,7 +188,8 @@ static void print_preset(const struct dt_bank *bank)
                  "uses it by default");
 }
 
-/* Prints the rows of a step. Workers with different numbers of replicas: the least and the most. */
+/* Prints the rows of a step. If workers have different numbers of replicas, prints the fewest and
+ * the most rows of a worker. */
 static void print_batch(const struct dt_job *job)
 {
     const int busy = job->world->workers - dt__idle_workers(job);
@@ -287,8 +289,8 @@ dt_status dt__record_start(struct dt_bank *bank)
 
 /* ---- training ------------------------------------------------------------------------------- */
 
-/* Returns the progress that records, the progress line and the status file show. The loss is
- * over the rows since the last train record; NaN: there were none. */
+/* Returns what records, the progress line and the status file show. The loss is the mean over the
+ * rows since the last train record; NaN: there were none. */
 static struct dt_progress progress_of(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -313,7 +315,7 @@ static struct dt_progress progress_of(const struct dt_bank *bank)
     return progress;
 }
 
-/* Adds the members that train records and the final one share. */
+/* Adds the members that train records and the final record share. */
 static void record_progress(struct dt_json *record, const struct dt_bank *bank, double loss,
                             double samples_per_sec)
 {
@@ -331,7 +333,7 @@ void dt__show_progress(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const struct dt_progress progress = progress_of(bank);
     const int size = job->world->size;
-    /* Otherwise the last record has printed the same. */
+    /* Without rows since the last record, that record has printed the same. */
     if (bank->state.loss_rows > 0)
         dt__progress_show(bank->log.report, &progress, job->step == job->last_step);
     if (!dt__run_status_due(bank->log.report)) return;
@@ -422,8 +424,8 @@ dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved)
     return dt__record_end(report);
 }
 
-/* Prints "compute 62 %, wait 3 %": the seconds spent in the named parts, without those that
- * round to 0. */
+/* Writes text like "compute 62 %, wait 3 %" from the seconds of the named parts, without parts that
+ * round to 0 %. */
 static void budget_print(const char *const *names, const double *secs, int parts, char text[128])
 {
     double all = 0;
@@ -436,8 +438,8 @@ static void budget_print(const char *const *names, const double *secs, int parts
                                        length ? ", " : "", names[i], 100 * secs[i] / all);
 }
 
-/* Records totals over all starts, and the workers' counts, staleness and times of this one.
- * Fills text with the workers' time as far as their waits show it. */
+/* Records totals over all starts, and counts, staleness and times of the workers in this start.
+ * Fills text with the workers' time, split into waiting and the rest. */
 static void record_async(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute and update", "wait"};
@@ -467,8 +469,8 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record, cha
     budget_print(PARTS, secs, 2, text);
 }
 
-/* Records the mean worker's seconds of each part, and each worker's own. Fills text with the
- * means. */
+/* Records the seconds of each part of the budget: the workers' mean, and each worker's. Fills text
+ * with the means. */
 static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute", "data", "wait", "reduce", "update", "network"};
@@ -491,7 +493,7 @@ static dt_status record_sync(const struct dt_bank *bank, struct dt_json *record,
     return DT_OK;
 }
 
-/* Returns whether the best model is among the exports; one whose file is gone is not. */
+/* Returns whether the best model is exported and its file still exists. */
 static bool has_best(const struct dt_job *job)
 {
     const struct dt__path path =
@@ -499,7 +501,7 @@ static bool has_best(const struct dt_job *job)
     return job->best.known && dt__exports(job, &job->best) && dt__path_exists(path.text);
 }
 
-/* Fills text with what may help a model that is no better than the baseline. */
+/* Fills text with a suggestion for a model that is no better than the baseline. */
 static void advice_print(const struct dt_bank *bank, const struct dt_comparison *found,
                          char text[160])
 {
@@ -526,7 +528,7 @@ static void advice_print(const struct dt_bank *bank, const struct dt_comparison 
                                             : ", or let dtrain tune-lr find another train.lr");
 }
 
-/* Warns of metrics in which the chosen model is no better than the baseline. */
+/* Warns of metrics in which the chosen model is not better than the baseline. */
 static void print_comparison(const struct dt_bank *bank)
 {
     struct dt_comparison found;
@@ -591,8 +593,8 @@ static void print_result(const struct dt_bank *bank, const char *status)
                  dt__data_trains_on_table(job->config) ? "< ROWS" : "data.eval=FILES", dir);
 }
 
-/* Returns the loss of the newest train record, perhaps of an earlier start: a run may be killed
- * between its last checkpoint and its end. NaN: there was no training. */
+/* Returns the loss of the newest train record, which an earlier start may have written: a run may
+ * be killed between its last checkpoint and its end. NaN: there is no train record. */
 static double newest_loss(const struct dt_bank *bank)
 {
     struct dt_history *history;

@@ -11,7 +11,7 @@ dt_status dt__choose_groups(struct dt_job *job)
     const struct dt_bank *bank = job->bank;
     const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
     const bool grouped = dt__is_grouped(job);
-    const struct dt_config *before = &bank->start.before; /* zeros of a new run */
+    const struct dt_config *before = &bank->start.before; /* zeros in a new run */
     const bool were = before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32;
     job->groups = asked ? asked : were ? (int)before->train.groups : 0;
     if (!job->replicas) job->replicas = job->world->workers;
@@ -42,12 +42,12 @@ dt_status dt__assign_replicas(struct dt_job *job)
         if (workers >= groups) {
             worker = dt__part_begin(workers, groups, g);
             members = dt__part_begin(workers, groups, g + 1) - worker;
-        } else { /* each worker has whole groups */
+        } else { /* each worker has one or more whole groups */
             worker += dt__part_begin(groups, workers, worker + 1) <= g;
         }
-        for (int m = 0, first, some; m < members; m++) {
-            dt__replicas_assign(members, m, count, &first, &some);
-            for (int r = first; r < first + some; r++)
+        for (int m = 0, first, n; m < members; m++) {
+            dt__replicas_assign(members, m, count, &first, &n);
+            for (int r = first; r < first + n; r++)
                 job->worker_of[begin + r] = worker + m;
         }
     }

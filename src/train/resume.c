@@ -1,9 +1,9 @@
-/* The state from which a run starts, a checkpoint's or a new one, and what a resume changes. Bank
- * only.
+/* The state from which a run starts, loaded or new, and what a resume changes. Bank only.
  *
- * A resume takes everything from the checkpoint: weights, optimizer state, counts, the sums of the
- * open log window. Its configuration must match, except for keys that may change. Those that change
- * the bits go into the history, one JSON line per resume, which every later checkpoint carries. */
+ * A resume takes everything from the checkpoint: weights, optimizer state, counts, and the loss
+ * sums since the last train record. Its configuration must match, except for keys that a resume may
+ * change. Changes of keys that affect the bits go into the history, which has one JSON line for
+ * each resume, and which every later checkpoint carries. */
 #include <string.h>
 
 #include "train/certify.h"
@@ -11,7 +11,7 @@
 
 /* ---- the checkpoint ----------------------------------------------------------------------- */
 
-/* Warns that a run started again with run.resume=FILE discards its own later checkpoints. */
+/* Warns that a resume from run.resume=FILE discards the run's own later checkpoints. */
 static void warn_of_own(const struct dt_bank *bank)
 {
     const uint64_t step = bank->start.loaded.step;
@@ -42,7 +42,7 @@ dt_status dt__resume_load(struct dt_bank *bank)
     }
     dt_free(path);
     if (status || !bank->start.resumed) return status;
-    /* Only keys that a resume may change may differ. */
+    /* The configurations may differ only in keys that a resume may change. */
     struct dt_config *before = &bank->start.before;
     DT_TRY(dt__config_init(before));
     DT_TRY(dt__config_read_saved(before, "checkpoint", bank->start.loaded.config));
@@ -86,8 +86,8 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
     return DT_OK;
 }
 
-/* Notes that the run ended within a round, and so exchanged it there, or, with train.overlap,
- * exchanged its last round at once. A run without a break does neither. */
+/* Records that the former run ended within a round, and so exchanged early, or, with train.overlap,
+ * exchanged its last round at once. An uninterrupted run does neither, so its bits differ. */
 static void record_round(struct dt_bank *bank)
 {
     const struct dt_checkpoint *loaded = &bank->start.loaded;
@@ -101,8 +101,8 @@ static void record_round(struct dt_bank *bank)
              (unsigned long long)loaded->step);
 }
 
-/* Collects the changes that affect the bits, for the history. The rate of the next update may
- * change with train.epochs alone, if the schedule ends with them. */
+/* Collects the changes that affect the bits, for the history. They include the rate of the next
+ * update, which a change of train.epochs alone may change, if the schedule ends with them. */
 static dt_status collect_changes(struct dt_bank *bank)
 {
     struct dt_job *now = bank->job, was = *now;
@@ -121,7 +121,7 @@ static dt_status collect_changes(struct dt_bank *bank)
     return differs ? add_change(bank, "rate", from, to) : DT_OK;
 }
 
-/* Writes the changes of earlier starts and of this one. */
+/* Sets state.history to the changes of earlier starts and of this one. */
 static dt_status write_history(struct dt_bank *bank)
 {
     const char *before = bank->start.loaded.history ? bank->start.loaded.history : "";
@@ -131,9 +131,9 @@ static dt_status write_history(struct dt_bank *bank)
     return dt__format(&bank->state.history, "%s%s\n", before, bank->log.change.text.data);
 }
 
-/* A best value on other rows or by another metric does not compare with new evaluations. An
- * evaluator may have exported a best model that the checkpoint does not know: the new era sets
- * it apart. */
+/* A best value on other rows or by another metric cannot be compared with new evaluations. An
+ * evaluator may have exported a best model that the checkpoint does not know; the new era tells
+ * that model apart. */
 void dt__best_forget_if_other(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -157,7 +157,7 @@ void dt__best_forget_if_other(struct dt_bank *bank)
 
 /* ---- the state at the start ----------------------------------------------------------------- */
 
-/* Fills the state as the first save will hold it; its vectors are those of the exchange. */
+/* Fills the state as the first save will write it; its vectors are set later, by name_vectors. */
 static dt_status fill_state(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
@@ -196,10 +196,11 @@ static dt_status fill_state(struct dt_bank *bank)
 
 /* ---- weights and the optimizer's state ------------------------------------------------------ */
 
-/* The rounding error of the update. */
+/* The name, in checkpoints, of the rounding error of the update. */
 static const char UPDATE_ERROR[] = "update_error";
 
-/* Returns the state of this name of a group, or, for group -1, of all; NULL: there is none. */
+/* Returns the state with this name that belongs to a group or, for group -1, to all; NULL: there is
+ * none. */
 static float *find_state(const struct dt_checkpoint *from, int group, const char *name)
 {
     struct dt_checkpoint borrowed = *from;
@@ -209,7 +210,8 @@ static float *find_state(const struct dt_checkpoint *from, int group, const char
     return NULL;
 }
 
-/* Returns the weight of a group's vector in the sum over groups: differences count by replicas. */
+/* Returns the weight of a group's vector in the sum over groups. Differences count by the group's
+ * number of replicas. */
 static float group_weight(const struct dt_job *job, int groups, int group, bool difference)
 {
     const int begin = dt__part_begin(job->replicas, groups, group);
@@ -217,11 +219,11 @@ static float group_weight(const struct dt_job *job, int groups, int group, bool 
     return difference ? (float)count / (float)job->replicas : 1 / (float)groups;
 }
 
-/* Fills a state, zeros so far, by its name.
- *   group >= 0, same number of groups      the vector of that group
- *   a vector that all had in common        a copy of it, for each group
- *   group -1, or another number of groups  the sum of the groups' vectors, times group_weight
- * Rounding errors of another number of groups are not used: they start at 0. */
+/* Fills `out`, which holds zeros, with the state of this name.
+ *   group >= 0, same number of groups      that group's vector
+ *   a vector that all groups share         a copy of it for each group
+ *   group -1, or another number of groups  sum of the groups' vectors, times group_weight
+ * Rounding errors for another number of groups are not used; they start at 0. */
 static void load_state(const struct dt_job *job, const struct dt_checkpoint *from, const char *name,
                        int group, float *out)
 {
@@ -238,8 +240,9 @@ static void load_state(const struct dt_job *job, const struct dt_checkpoint *fro
     }
 }
 
-/* Gives the state its groups' vectors: copies of the groups' state and differences, or, in a
- * process alone, the groups' own (dt__local_vector). Rounding errors are the exchange's. */
+/* Sets the groups' vectors in bank->state: memory for copies of their state and differences or, in
+ * a run with one process, the groups' vectors themselves (dt__local_vector). The vectors of
+ * rounding errors are the exchange's. */
 static dt_status make_groups(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
@@ -272,7 +275,7 @@ static dt_status make_groups(struct dt_bank *bank)
     return DT_OK;
 }
 
-/* Gives the state its vectors: those of the exchange, and the groups'. */
+/* Sets the vectors in bank->state: those of the exchange, and the groups'. */
 static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
 {
     const struct dt_saved_vectors *of = &bank->job->steps->saved;
@@ -287,8 +290,8 @@ static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
     return make_groups(bank);
 }
 
-/* Applies the loaded differences to the weights of the state, where no exchange takes them up. The
- * loaded weights stay: they may be exported yet. */
+/* Applies the loaded differences to the weights in bank->state, if no exchange will use them. The
+ * loaded weights do not change, since they may still be exported. */
 static dt_status apply_differences(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
@@ -303,8 +306,9 @@ static dt_status apply_differences(struct dt_bank *bank)
     return DT_OK;
 }
 
-/* Corrects the weights of a checkpoint with differences, which are ahead of the outer update by
- * what that will take from the momentum: from the rate and momentum of before to those of now. */
+/* Corrects the weights of a checkpoint with differences. They already include what the next outer
+ * update will take from the momentum, computed with the former rate and momentum; this replaces
+ * these by the current ones. */
 static void adjust_ahead(struct dt_bank *bank)
 {
     const struct dt_checkpoint *from = &bank->start.loaded;
@@ -314,8 +318,8 @@ static void adjust_ahead(struct dt_bank *bank)
         bank->state.params[i] += more * momentum[i];
 }
 
-/* Loads everything except the weights of a new run. Differences go to where the exchange of the
- * groups finds them, and job->pending says that there are some. */
+/* Loads all vectors; a new run's weights are set elsewhere. Differences go to where the groups'
+ * exchange finds them, and job->pending is set if there are any. */
 static dt_status load_vectors(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;

@@ -1,5 +1,5 @@
-/* Rounds of local steps: when they begin and end, and the update that ends them. Without local
- * steps each step is a round. */
+/* Rounds of local steps: when they start and end, and the update at their end. Without local steps
+ * each step is a round. */
 #include "train/job.h"
 
 #include "base/clones.h"
@@ -32,7 +32,7 @@ bool dt__overlaps(const struct dt_job *job)
     return dt__is_local(job) && job->config->train.overlap;
 }
 
-/* Returns the last end of a round up to `step`. */
+/* Returns the last step up to `step` at which a round of full length starts or ends. */
 static uint64_t round_floor(const struct dt_job *job, const struct dt_config *config, uint64_t step)
 {
     const uint64_t length = (uint64_t)config->train.local_steps;
@@ -64,8 +64,8 @@ uint64_t dt__round_reach(const struct dt_job *job, uint64_t due)
 {
     const uint64_t after = (uint64_t)job->config->train.local_after;
     if (dt__overlaps(job) && !job->pending)
-        due = job->step + 1; /* an exchange will be pending then */
-    /* Another stepper does local steps. */
+        due = job->step + 1; /* so that an exchange is pending from then on */
+    /* The local stepper does the steps after that. */
     if (job->step < after && is_local_at(job, job->config, due - 1)) return after;
     return dt__round_end(job, due - 1);
 }
@@ -86,11 +86,11 @@ bool dt__round_is_long(const struct dt_job *job, double step_secs)
 
 /* ---- the update ----------------------------------------------------------------------------- */
 
-/* Updates the weights ahead of time. grad: the mean of differences, or, if there are none
- * (`empty`), remainders of rounding. The new weights are those of Nesterov's rule,
+/* Computes the outer update of weights that run ahead of it. grad: the mean difference or, if there
+ * is none (`empty`), remainders of rounding. The new weights are those of Nesterov's rule,
  *     m <- beta m + grad,  weights <- weights - lr (grad + beta m),
- * less what the next update will take from the momentum, lr beta^2 m (ahead = 0: not less). What
- * remains of the next update is lr (1 + beta) times its mean. */
+ * minus what the next update will take from the momentum, lr beta^2 m (ahead = 0: minus nothing).
+ * All that remains for the next update is lr (1 + beta) times its mean difference. */
 DT__CLONES
 static void ahead_update(size_t n, float lr, float beta, bool empty, float ahead,
                          const float *restrict grad, const float *weights, float *restrict momentum,
@@ -141,7 +141,7 @@ void dt__apply_differences(struct dt_job *job, uint64_t step, const float *mean,
                            float *const *vectors, size_t n)
 {
     const struct dt_update_info info = {.step = step};
-    job->pending = true; /* there are differences, for dt__update_outer */
+    job->pending = true; /* dt__update_outer applies a mean difference only if one is pending */
     dt__update_outer(job, &info, 0, n, mean, vectors, vectors[0]);
     job->pending = false;
     dt__info("the pending exchange of the groups' last round is applied now: %s",

@@ -1,7 +1,7 @@
 /* The run directory's files: configuration, records, checkpoints, exports. Bank only.
  *
- * A save copies the state; the writer's thread writes it, and the result is collected later. A save
- * that fails is repeated with the next one; the last one must succeed. */
+ * A save copies the state, the writer's thread writes the copy, and the bank collects the result
+ * later. A failed save is repeated with the next one; the last save must succeed. */
 #include <math.h>
 #include <string.h>
 
@@ -18,8 +18,8 @@ static bool can_save(const struct dt_bank *bank)
     return dt__clock_secs() >= bank->files.retry_at && !dt__writer_busy(bank->files.writer);
 }
 
-/* Long rounds of local steps, for whose end a stop does not wait, are each saved, so that at
- * most one is repeated. */
+/* A stop does not wait for the end of a long round of local steps. Each such round is therefore
+ * saved, so that at most one is repeated. */
 bool dt__save_time_due(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -44,7 +44,7 @@ dt_status dt__best_found(struct dt_bank *bank)
                : DT_OK;
 }
 
-/* Waits for the writer's thread; the watchdog sees if it makes no progress. */
+/* Waits for the writer's thread. If the thread makes no progress, the watchdog reports it. */
 static void await_writer(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -55,8 +55,8 @@ static void await_writer(struct dt_bank *bank)
     dt__world_heartbeat(job->world, "synchronization", job->step);
 }
 
-/* A failed save does not end the run: the older checkpoint is good, and the next save may
- * succeed. Only the last one must. */
+/* A failed save does not end the run: the older checkpoint is intact, and the next save may
+ * succeed. Only the last save must. */
 dt_status dt__saves_collect(struct dt_bank *bank, bool last)
 {
     struct dt_saved saved;
@@ -92,8 +92,8 @@ dt_status dt__save(struct dt_bank *bank, bool last)
     struct dt_files *files = &bank->files;
     const size_t params = (size_t)state->params_count;
     const bool pending = bank->job->pending;
-    /* Checks the weights and the pending differences. Squares of floats do not overflow in
-     * double. */
+    /* Checks that the weights and the pending differences are finite. The sum of squares of floats
+     * does not overflow in double. */
     bool finite = isfinite(dt__norm2(state->params, params));
     for (int g = 0; pending && g < state->groups; g++)
         finite = finite && isfinite(dt__norm2(state->group_difference[g], params));
@@ -120,9 +120,10 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 
 /* ---- exports ------------------------------------------------------------------------------- */
 
-/* Loads the best model from the first of these that exists: a kept checkpoint; and, if the run
- * resumed another directory's checkpoint, one in that directory, or the export of that run, if
- * it is this model: another run may have written there. out->params NULL: none exists. */
+/* Loads the best model from the first file that has it. The files are the run's kept checkpoint and
+ * its export and, if the run resumed another directory's checkpoint, the checkpoint and the export
+ * there. All but the first are checked to hold this model, since another run may have written them.
+ * out->params NULL: none has it. */
 void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out)
 {
     const char *from = job->config->run.resume, *slash = strrchr(from, '/');
@@ -144,14 +145,14 @@ void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct 
     }
 }
 
-/* The best model from where its weights are: the loaded checkpoint (its own, or those it carries),
- * or one that is kept. */
+/* Exports the best model if its export is missing: from the loaded checkpoint, which has its
+ * weights as its own or as best_params, or from a kept checkpoint. */
 static dt_status catch_up_best(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const struct dt_checkpoint *loaded = &bank->start.loaded;
     const struct dt_best best = loaded->best;
-    struct dt_checkpoint saved = {0}, model = *loaded; /* lent */
+    struct dt_checkpoint saved = {0}, model = *loaded; /* borrows its memory */
     struct dt_best exported;
     dt_status status = DT_OK;
     if (!best.known) return DT_OK;
@@ -175,11 +176,11 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     return status;
 }
 
-/* Repairs what a kill between save and export left out, and exports that were deleted. */
+/* Writes exports that a kill between save and export prevented, or that were deleted. */
 dt_status dt__exports_catch_up(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    struct dt_checkpoint model = bank->start.loaded; /* lent */
+    struct dt_checkpoint model = bank->start.loaded; /* borrows its memory */
     if (!bank->start.resumed) return DT_OK;
     model.best = (struct dt_best){0};
     const struct dt__path path =
@@ -191,7 +192,7 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
 
 /* ---- open and close ------------------------------------------------------------------------- */
 
-/* Returns whether a file is a temporary one that a kill left; see dt__file_write. */
+/* Returns whether a file is a temporary one that a killed process left; see dt__file_write. */
 static bool is_leftover(const char *name)
 {
     return !strncmp(name, "config.ini.tmp-", 15) || !strncmp(name, "trace.json.tmp-", 15);
@@ -221,7 +222,8 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     struct dt_job *job = bank->job;
     const struct dt_config *config = job->config;
     const char *dir = config->run.dir;
-    const bool best = config->export.best && !config->eval.dedicated; /* else the evaluator's */
+    const bool best = config->export.best && !config->eval.dedicated; /* else the evaluator exports
+                                                                       * the best */
     const struct dt_writer_spec spec = {
         .dir = job->dirs->ckpt_dir.text,
         .keep = config->run.keep,
@@ -240,16 +242,17 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     bank->files.saved_at = dt__clock_secs();
     bool here = bank->start.resumed && strcmp(config->run.resume, "auto") == 0;
     if (bank->start.loaded.group_difference && !job->pending)
-        here = false; /* the weights have changed */
+        here = false; /* the weights have changed since */
     bank->files.saved_step = here ? job->step : DT__NOT_SAVED;
     bank->files.saved_pending = job->pending;
-    dt__checkpoint_drop(&bank->start.loaded); /* they are copied */
+    dt__checkpoint_drop(&bank->start.loaded); /* its vectors are copied */
     return DT_OK;
 }
 
 void dt__bank_close(struct dt_bank *bank)
 {
-    char error[DT_ERROR_MAX]; /* the error of the run, printed after this: not what fails here */
+    char error[DT_ERROR_MAX]; /* the run's error, printed after this function; failures in it must
+                               * not replace the text */
     snprintf(error, sizeof error, "%s", dt_error_text());
     dt__writer_destroy(bank->files.writer);
     dt__log_close(bank);

@@ -1,5 +1,5 @@
-/* Named sets of rows. They are measured together with the held-out rows (evaluate.c, evaluator.c)
- * and choose nothing. The test set is measured once, at the end, by the bank with the best model. */
+/* Named sets of rows. They are measured together with the held-out rows (evaluate.c, evaluator.c),
+ * but choose nothing. The bank measures the test set once, at the end, with the best model. */
 #include "train/sets.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ void dt__sets_print(const struct dt_job *job)
     }
 }
 
-/* Returns the index of the evaluation of a set at a step; -1: it is in no record. */
+/* Returns the index of the record of a set's evaluation at this step; -1: there is none. */
 static int64_t record_find(const struct dt_history *history, const char *name, uint64_t step)
 {
     for (size_t i = dt_history_count(history, DT_RECORD_SET); i-- > 0;)

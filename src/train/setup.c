@@ -1,4 +1,4 @@
-/* The start of a run, up to the first step. Every phase ends in an agreement, so that no rank
+/* The start of a run, up to its first step. Every phase ends in an agreement, so that no rank
  * continues alone. */
 #include "train/setup.h"
 #include "train/certify.h"
@@ -12,12 +12,12 @@
 #include "train/sets.h"
 #include "train/split_layers.h"
 
-static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in memory */
+static const char ARRAYS[] = "(arrays)"; /* value of data.train and data.eval for rows in memory */
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* Sends the configuration of rank 0 to all ranks: other hosts need no file. status: of rank 0 so
- * far. Collective over all ranks. */
+/* Sends the configuration of rank 0 to all ranks, so other hosts need no file. status: rank 0's
+ * status so far. Collective over all ranks. */
 static dt_status send_config(const struct dt_world *world, struct dt_config *config,
                              dt_status status)
 {
@@ -33,8 +33,8 @@ done:
     return status;
 }
 
-/* Checks that every rank passed the same options; collectives and losses would differ otherwise.
- * Collective over all ranks. */
+/* Checks that every rank has passed the same options; otherwise collective calls and losses would
+ * differ. Collective over all ranks. */
 static dt_status options_agree(const struct dt_world *world,
                                const struct dt__train_options *options)
 {
@@ -53,8 +53,8 @@ static dt_status options_agree(const struct dt_world *world,
     return dt__ranks_agree(world->all, status);
 }
 
-/* Completes and checks the configuration of rank 0. Rows in memory get the name (arrays), so
- * that every rank knows of them; such a name from an earlier training is removed. */
+/* Completes and checks the configuration on rank 0. For rows in memory the files are named
+ * "(arrays)", so that every rank knows of them; a name left by an earlier training is removed. */
 static dt_status resolve_config(const struct dt_world *world, struct dt_config *config,
                                 const struct dt__train_options *options)
 {
@@ -76,17 +76,18 @@ static dt_status resolve_config(const struct dt_world *world, struct dt_config *
 
 /* ---- machines ------------------------------------------------------------------------------- */
 
-/* Prints the warning of the lowest rank that has one; it is not an error. Collective over all
- * ranks. */
+/* Prints the warning of the lowest rank that has one in `mine`; it is not an error. Collective over
+ * all ranks. */
 static void warn_together(const struct dt_job *job, dt_status mine)
 {
     if (dt__ranks_agree(job->world->all, mine) && job->world->is_bank)
         dt__warn("%s", dt_error_text());
 }
 
-/* Chooses one kernel for all ranks, since each has its own bits, and checks that each computing
- * thread has a core. A bank without replicas sleeps while workers compute, and an evaluator is
- * nice. */
+/* Chooses one BLAS kernel for all ranks, since each kernel computes other bits, and warns if a host
+ * has fewer cores than computing threads. A bank without replicas and an evaluator are not counted:
+ * the bank sleeps while workers compute, and the evaluator has low priority. Collective over all
+ * ranks. */
 static dt_status choose_machines(const struct dt_job *job)
 {
     struct dt_world *world = job->world;
@@ -96,7 +97,7 @@ static dt_status choose_machines(const struct dt_job *job)
     const int workers = world->workers_of[world->host_of[world->rank]], cores = world->cores;
     const long long threads = config->run.threads;
     bool native = true;
-    char kernel[64] = ""; /* of the bank */
+    char kernel[64] = ""; /* the bank's kernel */
     dt_status status = DT_OK;
     const bool bf16 = config->run.precision == DT_PRECISION_BF16;
     status = dt__bf16_select(bf16 ? config->run.kernel : NULL, &native);
@@ -132,14 +133,15 @@ static dt_status choose_machines(const struct dt_job *job)
 
 /* ---- what the bank knows -------------------------------------------------------------------- */
 
-/* Opens the run directory and shares the state of the run. The evaluator reads and writes the
- * directory as well: it must see the same lock there. Collective over all ranks. */
+/* Opens the run directory on the bank, and sends the run's state to all ranks. The evaluator reads
+ * and writes the directory as well, and must see the bank's lock there. Collective over all
+ * ranks. */
 static dt_status share_start(struct dt_job *job)
 {
     struct dt_bank *bank = job->bank;
     const char *dir = job->config->run.dir;
     const struct dt_world *world = job->world;
-    char holder[DT_LOCK_HOLDER] = ""; /* of the lock, as the bank reads it */
+    char holder[DT_LOCK_HOLDER] = ""; /* text of the lock, as the bank reads it */
     dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
     if (bank && !status) status = dt__choose_groups(job);
     if (!job->config->run.parts) job->config->run.parts = DT_SPLIT_PARTS;
@@ -157,7 +159,7 @@ static dt_status share_start(struct dt_job *job)
 
 /* ---- data ----------------------------------------------------------------------------------- */
 
-/* Makes the source of rows in memory on each rank, and checks that they are those of the bank.
+/* Makes a source from the rows in memory on each rank, and checks that they are the bank's rows.
  * Collective over all ranks. */
 static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *arrays,
                               const struct dt_schema *known, struct dt_source **out)
@@ -180,8 +182,9 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     return dt__ranks_agree(job->world->all, status);
 }
 
-/* Returns whether a rank copies the file for those of its host that lack it: the first of them
- * does, or each, if they cannot open each other's. */
+/* Returns whether a rank writes a copy of the file: the first rank on its host that lacks the file
+ * does, or, with `each`, every rank that lacks it, since ranks could not open each other's
+ * copies. */
 static bool rank_copies(const struct dt_world *world, const bool *lacks, bool each, int rank)
 {
     bool first = true;
@@ -190,7 +193,7 @@ static bool rank_copies(const struct dt_world *world, const bool *lacks, bool ea
     return lacks[rank] && (each || first);
 }
 
-/* Copies the typed rows of text, a file on the bank's host, to ranks that lack them: once for
+/* Copies the file of typed rows, made from text on the bank's host, to ranks that lack it: once for
  * each other host. Collective over all ranks. */
 static dt_status share_rows(const struct dt_world *world, struct dt_source *source)
 {
@@ -198,7 +201,7 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
     const size_t ranks = (size_t)world->size;
     bool *lacks;
     unsigned char *bytes = NULL;
-    size_t chunk = 0; /* bytes that are sent at once */
+    size_t chunk = 0; /* bytes in one message */
     dt_status status = dt__alloc(ranks, sizeof *lacks, "ranks", &lacks);
     DT_GUARD(dt__ranks_agree(world->all, status));
     for (bool each = false;; each = true) {
@@ -237,8 +240,8 @@ done:
     return status;
 }
 
-/* Surveys rows in files on the bank, and sends the survey to the others. known: of the bank.
- * Collective over all ranks. */
+/* Surveys the rows of files on the bank, and sends the survey to the other ranks. known: the
+ * bank's. Collective over all ranks. */
 static dt_status share_files(const struct dt_world *world, const struct dt_config *config,
                              enum dt_part part, const struct dt_schema *known,
                              struct dt_source **out)
@@ -259,7 +262,8 @@ done:
     return status;
 }
 
-/* A held-out fraction was surveyed with the rest of the training data. */
+/* Shares the held-out rows. A held-out fraction was surveyed with the training rows; files are
+ * surveyed here. Collective over all ranks. */
 static dt_status share_held_out(const struct dt_world *world, const struct dt_config *config,
                                 const struct dt_source *rows, struct dt_source **out)
 {
@@ -296,8 +300,9 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
     return share_arrays(job, options->eval, dt__source_schema(job->train), &job->eval);
 }
 
-/* The test rows, and the sets of eval.also: files, or a sample of training rows. A trial of a
- * search, which is given `rows`, leaves the test to the search. */
+/* Shares the sources of the named sets: test rows split off, files, or a sample of training rows. A
+ * trial of a search, which passes `rows`, leaves the test rows to the search. Collective over all
+ * ranks. */
 static dt_status share_sets(struct dt_job *job, const struct dt_source *rows)
 {
     struct dt__named_sets named;
@@ -325,8 +330,8 @@ static dt_status share_sets(struct dt_job *job, const struct dt_source *rows)
     return status;
 }
 
-/* Sets the keys of the preset that depend on the size of the data. In a resume most keys are
- * given. Each rank gets the same result. */
+/* Sets the keys of the preset that depend on the size of the data; a resume has most of them from
+ * its run. Each rank computes the same result. */
 static dt_status resolve_by_data(struct dt_job *job)
 {
     const struct dt_bank *bank = job->bank;
@@ -345,7 +350,7 @@ static dt_status resolve_by_data(struct dt_job *job)
             dt__source_forget_quantiles(job->sets.at[i].source);
     }
     if (!network) {
-        *config->model.layers = '\0'; /* of the usual widths */
+        *config->model.layers = '\0'; /* so that the next line sets the usual widths */
         DT_TRY(dt__model_resolve(config));
     }
     if (bank && bank->start.resumed) DT_TRY(dt__config_match(&bank->start.before, config));
@@ -357,7 +362,7 @@ static dt_status resolve_by_data(struct dt_job *job)
 
 /* ---- what every rank makes for itself ------------------------------------------------------- */
 
-/* How the network encodes numbers, if there are any to encode. */
+/* Adds the encoding of numbers to a model's description, if there are numbers to encode. */
 static dt_status describe_encoding(const struct dt_job *job, struct dt_model_desc *inout)
 {
     const struct dt_schema *schema = dt__source_schema(job->train);
@@ -373,7 +378,7 @@ static dt_status describe_encoding(const struct dt_job *job, struct dt_model_des
     return dt__encoding_make(job->config, &quantiles, schema->encoded_feature, inout);
 }
 
-/* Creates the model for the shape of the data, the order of samples, the rules of updates. */
+/* Creates the model for the data's shape, the order of samples, and the rules of updates. */
 static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss)
 {
     const struct dt_config *config = job->config;
@@ -422,7 +427,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
 
 /* ---- together ------------------------------------------------------------------------------- */
 
-/* Finds whether the run is complete or stopped early, and has recorded so. */
+/* Finds whether the run was recorded as complete or stopped early. */
 static dt_status find_done(struct dt_bank *bank, bool *out_done)
 {
     const struct dt_job *job = bank->job;
@@ -443,8 +448,8 @@ static dt_status find_done(struct dt_bank *bank, bool *out_done)
     return dt__exports_catch_up(bank);
 }
 
-/* Opens the stepper on bank and workers, with the weights in it. The evaluator takes no part,
- * but learns the status and the best model so far. Collective over all ranks. */
+/* Opens the stepper on bank and workers, with the weights in it. The evaluator only receives the
+ * status and the best models. Collective over all ranks. */
 static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
@@ -465,7 +470,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (options) run->options = *options;
     *out_done = false;
     dt_status status = world->is_bank ? resolve_config(world, config, &run->options) : DT_OK;
-    dt__world_heartbeat(world, "start-up", 0); /* time before the run is no stall */
+    dt__world_heartbeat(world, "start-up", 0); /* time before the run does not count as a stall */
     DT_TRY(send_config(world, config, status));
     DT_TRY(options_agree(world, &run->options));
     const char *dir = config->run.dir;
@@ -483,13 +488,13 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
     DT_TRY(choose_machines(job));
     DT_TRY(share_start(job));
-    DT_TRY(send_config(world, config, DT_OK)); /* with the keys of the resumed run */
+    DT_TRY(send_config(world, config, DT_OK)); /* now with keys from the resumed run */
     config->run.replicas = job->replicas;
     if (dt__is_grouped(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, &run->options));
     if (!run->options.test) DT_TRY(share_sets(job, run->options.rows));
     DT_TRY(dt__ranks_agree(world->all, resolve_by_data(job)));
-    /* Every rank has model and plan; its role has more. */
+    /* Every rank has model and plan; then each opens its role. */
     DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
     dt__world_heartbeat(world, "load", job->step);
     if (job->worker) status = dt__worker_open(job, job->worker);

@@ -1,39 +1,39 @@
-/* Split layers in training: see split_layers.h, and comm/split.h for what travels.
+/* Split layers in training: see split_layers.h, and comm/split.h for the messages.
  *
  * A step goes from one split layer to the next: the network of each replica runs up to the layer,
- * the owners multiply the rows of all replicas, and the networks continue. The weights of a part
- * and their optimizer state are (nin, columns) followed by the bias, in the memory of the owner.
- * The vectors of the bank have the whole layer; they are filled for a checkpoint and an
- * evaluation. */
+ * the owners multiply the rows of all replicas, and the networks continue. An owner keeps each of
+ * its parts in its memory: weights and optimizer state, (nin, columns) followed by the bias. The
+ * bank's vectors have the whole layer; they are filled for checkpoints and evaluations. */
 #include "comm/split.h"
 #include "train/split_layers.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A replica of this worker and its pass through the network. */
+/* A replica of this worker, and its pass through the network. */
 struct replica {
     struct dt_network *network;
     struct dt_batch batch;
     struct dt_rng dropout;
     struct dt_network_stop stop;
-    double loss; /* of a split output layer */
+    double loss; /* loss, if the output layer is split */
 };
 
 struct dt_split_run {
     struct dt_split *split;
-    int parts, first, end; /* all; this worker's */
+    int parts, first, end; /* number of parts of each layer; this worker's are [first, end) */
     int layers;
     struct dt_split_layer *layer; /* (layers) */
-    struct dt_layer_part *part;   /* (layers, end - first) */
-    float *tile;                  /* the gradient of a tile of weights */
-    float *sums[12];              /* of a block, for each level of the tree */
-    int *rows;                    /* (R) rows of the current step */
-    struct replica *replica;      /* (replicas) this worker's */
+    struct dt_layer_part *part;   /* (layers, end - first) this worker's parts */
+    float *tile;                  /* gradient of one block's weights */
+    float *sums[12];              /* of a block, one for each level of the tree that sums parts */
+    int *rows;                    /* (R) rows of each replica in the current step */
+    struct replica *replica;      /* (replicas) the replicas of this worker */
     int replicas;
-    struct dt_network_hooks forward_only; /* hooks of all but the last replica that has rows */
-    uint64_t weights_at, states_at;       /* steps whose weights and states the bank has */
-    float *staging;                       /* bank: rows of a part */
+    struct dt_network_hooks forward_only; /* hooks of all replicas but the last that has rows */
+    uint64_t weights_at, states_at;       /* steps for which the bank has gathered weights and
+                                           * states */
+    float *staging;                       /* bank: rows of a part in transit */
 };
 
 /* ---- before the first step ------------------------------------------------------------------ */
@@ -59,7 +59,7 @@ dt_status dt__split_check(struct dt_job *job)
                 DT_EUSAGE,
                 "run.parts=%lld: a split layer has %zu outputs; expected at most that many parts",
                 (long long)job->config->run.parts, layer.nout);
-    /* The bank's host alone has all weights of split layers: its workers evaluate. */
+    /* Only the bank's host has all weights of split layers, so its workers evaluate. */
     while (some->first < some->end && !with_bank(world, some->first))
         some->first++;
     while (some->end > some->first && !with_bank(world, some->end - 1))
@@ -70,12 +70,13 @@ dt_status dt__split_check(struct dt_job *job)
     return DT_OK;
 }
 
-/* Rows of a whole matrix; its bias is the last one. */
+/* Rows [begin, end) of a whole matrix. Row nin is the bias. */
 struct rows {
     size_t begin, end;
 };
 
-/* Returns the rows that travel between bank and owners at once: some 16 MB. */
+/* Returns how many rows one message between bank and owners has: about 16 MB of the whole
+ * matrix. */
 static size_t rows_at_once(const struct dt_split_layer *layer)
 {
     enum { FLOATS = 1 << 22 };
@@ -104,7 +105,7 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
     part->columns = part_columns(run, layer, number);
     part->weights = part->columns * run->layer[layer].nin;
     const size_t floats = part->weights + part->columns, rows = (size_t)dt__plan_batch(job->plan);
-    const bool softmax = run->layer[layer].softmax; /* its products stay f32 */
+    const bool softmax = run->layer[layer].softmax; /* a softmax's products stay f32 */
     const int precision = softmax ? DT_PRECISION_F32 : (int)job->config->run.precision;
     const struct dt_split_part *before =
         number > run->first ? part_of(run, layer, run->first)->products : NULL;
@@ -121,7 +122,8 @@ static dt_status open_part(struct dt_job *job, int layer, int number, bool norm)
                 : DT_OK;
 }
 
-/* Opens a replica. Each has a separate network, since they wait for each other halfway. */
+/* Opens a replica. Each has its own network, since the replicas wait for each other halfway
+ * through. */
 static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker, int index)
 {
     struct replica *replica = &job->steps->split->replica[index];
@@ -169,7 +171,7 @@ static dt_status open_worker(struct dt_job *job, struct dt_worker *worker)
 
 /* ---- the bank's whole layers ---------------------------------------------------------------- */
 
-/* Copies rows of a part from or to a whole vector; the bias is the last row. */
+/* Copies rows of a part from or to a whole vector. The bias is row nin. */
 static void part_copy(const struct dt_job *job, int layer, int part, struct rows rows, float *whole,
                       float *floats, bool to_whole)
 {
@@ -203,8 +205,8 @@ static void part_move(const struct dt_job *job, bool to_bank, int layer, int par
     if (whole && to_bank) part_copy(job, layer, part, rows, whole, floats, true);
 }
 
-/* Moves some rows of all parts at a time: the vectors of the bank may be on disk, and are passed
- * once, in order. */
+/* Moves the vectors [first, end) of all parts, a few rows of all parts at a time: the bank's
+ * vectors may be on disk, and so are read or written once, in order. */
 static void move_parts(struct dt_job *job, bool to_bank, int first, int end)
 {
     const struct dt_split_run *run = job->steps->split;
@@ -233,13 +235,14 @@ void dt__split_gather(struct dt_job *job, bool all)
                all && run->states_at != job->step ? vectors : 1);
     run->weights_at = job->step;
     if (all) run->states_at = job->step;
-    dt__ranks_barrier(job->world->trainers); /* evaluating workers read the vectors of the bank */
+    dt__ranks_barrier(job->world->trainers); /* evaluating workers read the bank's vectors after
+                                              * this */
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* Applies the optimizer to the gradient of n floats of a part. If updates wait for the norm, the
- * gradient stays in part->grad. */
+/* Applies the optimizer to the gradient of n floats of a part. If updates wait for the norm, does
+ * nothing: the gradient is in part->grad. */
 static void part_gradient(const struct dt_job *job, const struct dt_layer_part *part, size_t at,
                           size_t n, const float *grad)
 {
@@ -247,15 +250,17 @@ static void part_gradient(const struct dt_job *job, const struct dt_layer_part *
     if (!part->grad) dt__update_part(job, &info, part, at, n, grad);
 }
 
-/* Returns all rows of the outputs of an own part, later of their gradient. */
+/* Returns the outputs of one of this worker's parts for all rows, in the backward pass their
+ * gradient. */
 static float *part_outputs(const struct dt_split_run *run, int layer, int number)
 {
     float *logits = part_of(run, layer, number)->logits;
     return logits ? logits : dt__split_outputs(run->split, layer, number);
 }
 
-/* Does the backward pass of one block of inputs for parts [first, end), which are one partial sum:
- * updates their weights, and adds the gradient by the inputs to out (unless NULL). */
+/* Does the backward pass of one block of inputs for parts [first, end), whose sum is one partial
+ * sum: updates their weights, and writes the gradient by the inputs to out (unless NULL). level:
+ * buffers for the sums below. */
 static dt_status block_backward(struct dt_job *job, int layer, size_t block, int first, int end,
                                 float *out, float **level)
 {
@@ -282,7 +287,8 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
     return DT_OK;
 }
 
-/* Updates the bias, and measures the gradient for the norm and for rules over whole tensors. */
+/* Updates the bias of a part; if updates wait for the norm, measures the gradient of the part for
+ * the norm and for rules over whole tensors. */
 static void part_finish(struct dt_job *job, int layer, int number)
 {
     struct dt_split_run *run = job->steps->split;
@@ -332,7 +338,7 @@ static void networks_continue(struct dt_job *job, struct dt_worker *worker)
     }
 }
 
-/* Copies the rows of replicas between the matrices of their networks, (rows, width), and those
+/* Copies the replicas' rows between the matrices of their networks, (rows, width), and the matrices
  * of a layer: blocks of its inputs, or parts of its outputs or of their gradient. */
 static void rows_move(const struct dt_split_run *run, const struct dt_worker *worker, int layer,
                       bool inputs, bool to_network)
@@ -358,7 +364,7 @@ static void rows_move(const struct dt_split_run *run, const struct dt_worker *wo
     }
 }
 
-/* Copies the labels of replicas to where the owners of a softmax read them. */
+/* Copies the replicas' labels to where the owners of a softmax read them. */
 static void give_labels(const struct dt_job *job, const struct dt_worker *worker)
 {
     const struct dt_split_run *run = job->steps->split;
@@ -370,13 +376,14 @@ static void give_labels(const struct dt_job *job, const struct dt_worker *worker
     }
 }
 
-/* Returns what a part contributes to a softmax; the contribution of the next part follows. */
+/* Returns the summaries of a part for a softmax, one for each row; the next part's summaries
+ * follow. */
 static struct dt_softmax_part *softmax_of(const struct dt_split_run *run, int layer, int part)
 {
     return (struct dt_softmax_part *)(void *)dt__split_outputs(run->split, layer, part);
 }
 
-/* Computes the losses of the replicas, and the factors from which parts compute gradients. */
+/* Computes the losses of the replicas, and the factors from which the owners compute gradients. */
 static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer)
 {
     struct dt_split_run *run = job->steps->split;
@@ -388,7 +395,7 @@ static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer
     }
 }
 
-/* Computes the contribution of an own part to a softmax, or, backward, its gradient. */
+/* Computes a part's summary for a softmax or, with `backward`, the gradient of its logits. */
 static void part_softmax(const struct dt_split_run *run, int layer, int number, bool backward)
 {
     const struct dt_layer_part *part = part_of(run, layer, number);
@@ -426,8 +433,8 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
         rows_move(run, worker, layer, false, true);
 }
 
-/* Draws the batches of the replicas and starts their passes; the hooks of buckets go with the
- * last one. */
+/* Reads the batches of the replicas and starts their passes. The hooks that mark buckets as ready
+ * belong to the last replica that has rows. */
 static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
                            const struct dt_network_hooks *hooks)
 {
@@ -461,9 +468,9 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     }
 }
 
-/* Computes the gradients of all replicas, and updates the parts meanwhile. If updates need the
- * norm, it writes what the norm has of a part before the networks continue, and so before the
- * last bucket is ready. */
+/* Computes the gradients of all replicas, and meanwhile updates the parts. If updates wait for the
+ * norm, the squares of a part are written before the networks continue, and so before the last
+ * bucket is ready. */
 static void split_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step,
                             const struct dt_network_hooks *hooks)
 {
@@ -507,7 +514,7 @@ void dt__split_update(struct dt_job *job)
 
 /* ---- the stage ------------------------------------------------------------------------------ */
 
-/* Creates what this rank has of the split layers. */
+/* Creates this rank's state for the split layers. */
 static dt_status open_run(struct dt_job *job, struct dt_steps *steps)
 {
     const int layers = job->model->splits, parts = (int)job->config->run.parts;
@@ -535,7 +542,7 @@ static dt_status open_run(struct dt_job *job, struct dt_steps *steps)
 dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps)
 {
     if (!job->model->splits) return DT_OK;
-    /* the workers of the bank's host evaluate with its vectors */
+    /* the workers of the bank's host evaluate with the bank's vectors */
     if (job->world->size > 1 && dt__evaluates_in_place(job) &&
         !dt__exchange_is_shared(job->steps->exchange))
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
@@ -559,6 +566,6 @@ void dt__split_close(struct dt_job *job)
     dt__split_destroy(run->split);
     for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++)
         dt__split_part_destroy(run->part[i].products);
-    for (int i = 1; i < run->replicas; i++) /* the first is the worker's */
+    for (int i = 1; i < run->replicas; i++) /* the first network is the worker's */
         dt__network_destroy(run->replica[i].network);
 }

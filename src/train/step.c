@@ -1,10 +1,10 @@
 /* Training, span by span, and the table of steppers.
  *
  *   dt__steps_run           span, synchronization point, span, ...
- *     span                  begin, steps, settle: of the job's stepper
+ *     span                  begin, steps, settle of the stepper in use
  *       plain_step          one step of sync training (sync_step.c)
  *       local_step          a round of local steps (local.c)
- *       async_step          a gradient of async (async_train.c) */
+ *       async_step          one gradient of async training (async_train.c) */
 #include "train/step.h"
 
 static const struct dt_stepper *stepper_of(const struct dt_job *job)
@@ -32,7 +32,7 @@ dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill)
     return steps->stepper->open(job, steps, fill);
 }
 
-/* Changes the stepper (train.local_after): the exchange of the new one takes over weights and
+/* Changes the stepper (train.local_after). The new stepper's exchange takes over weights and
  * state. */
 static dt_status stepper_change(struct dt_job *job)
 {

@@ -1,6 +1,6 @@
-/* The synchronization point between two spans, where bank and workers meet and no exchange
- * changes the weights. The ranks sum and record losses, evaluate and save where due, and the
- * bank decides whether the run continues. */
+/* The synchronization point between two spans, where bank and workers meet and no exchange changes
+ * the weights. The ranks sum and record losses, evaluate and save where due, and the bank decides
+ * whether the run continues. */
 #include <math.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ int dt__asks(void *arg)
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
-/* Sums the losses of a log window. The worker of a replica adds its losses in the order of
- * steps, so a record has the same digits at any number of ranks. */
+/* Sums the losses since the last train record. Each replica's worker adds its losses in the order
+ * of steps, so a record has the same digits with any number of ranks. */
 static dt_status sum_losses(struct dt_job *job)
 {
     struct dt_worker *worker = job->worker;
@@ -47,13 +47,13 @@ static dt_status sum_losses(struct dt_job *job)
 
 /* ---- what the bank decides ------------------------------------------------------------------ */
 
-/* The decision of the bank about what follows the synchronization point. */
+/* What the bank decides about the run after the synchronization point. */
 struct decision {
-    int status; /* dt_status; its text travels by agreement */
+    int status; /* a dt_status; an agreement sends its text */
     enum { GO_ON, STOP, END } next;
     bool save;
-    int64_t drops; /* number of drops of the rate, with train.schedule=plateau */
-    bool stop;     /* patience has run out, by the best of the bank */
+    int64_t drops; /* with train.schedule=plateau, how often the rate has fallen */
+    bool stop;     /* best.stop of the bank: patience has run out */
 };
 
 static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
@@ -65,7 +65,7 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
     const bool at_end = job->step == job->last_step || job->best.stop;
     if (at_end && !dt__eval_due(job))
         decision.next = END;
-    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span without steps asks no rank */
+    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span without steps asked no rank */
         decision.next = STOP;
     decision.save = decision.next != GO_ON || dt__save_due(bank);
     decision.drops = job->best.drops;
@@ -74,7 +74,7 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
     return decision;
 }
 
-/* Gathers weights and optimizer state at the bank, which saves them; waits for the last save.
+/* Gathers weights and optimizer state on the bank, which saves them. last: waits for the save.
  * Collective over bank and workers. */
 static dt_status save(struct dt_job *job, bool last)
 {
@@ -84,7 +84,8 @@ static dt_status save(struct dt_job *job, bool last)
     return dt__ranks_agree(job->world->trainers, status);
 }
 
-/* train.min_lr may hide a drop. */
+/* Sets the number of drops of the rate, and reports a lower rate. train.min_lr may keep the rate
+ * where it is. */
 static void drop_rate(struct dt_job *job, int64_t drops)
 {
     const double before = dt__schedule_lr(&job->rules->schedule, job->step);
@@ -94,19 +95,20 @@ static void drop_rate(struct dt_job *job, int64_t drops)
                  (unsigned long long)job->step);
 }
 
-/* Seconds that a stop waits for an evaluator, which looks at the checkpoint again after a
- * resume: batch systems kill a job some 30 s after they ask it to stop. */
+/* Seconds that a stop waits for an evaluator: batch systems kill a job some 30 s after they ask it
+ * to stop. After a resume the evaluator evaluates the checkpoint again. */
 static const double STOP_PATIENCE_SECS = 5;
 
-/* Waits for the last evaluation and writes the final record. In sync the bank collects the time
- * budget of each worker. */
+/* Waits for the last evaluation, measures the sets that wait for the end, and writes the final
+ * record. In sync the bank first gathers each worker's time budget. Collective over bank and
+ * workers. */
 static dt_status finish(struct dt_job *job, bool stopped)
 {
     struct dt_bank *bank = job->bank;
     const char *word = stopped                      ? "stopped"
                        : job->step < job->last_step ? "early_stopped"
                                                     : "completed";
-    static const double NO_BUDGET[DT__BUDGET_PARTS]; /* for a bank without replicas */
+    static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank without replicas */
     DT_TRY(dt__link_await_last(job, stopped ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC)
         dt__ranks_gather(job->world->trainers, job->worker ? job->worker->budget : NO_BUDGET,
@@ -127,7 +129,7 @@ dt_status dt__sync_point(struct dt_job *job, int asked, bool *out_end)
     dt__trace_phase(job->trace, DT_PHASE_SYNC, job->step);
     if (asked & DT_ASK_ERROR)
         return dt__ranks_agree(job->world->trainers, job->worker ? job->worker->failed : DT_OK);
-    /* A run stopped within a round of local steps ends at the newest checkpoint. */
+    /* A run stopped within a round of local steps ends at its newest checkpoint. */
     if (asked & DT_ASK_GIVE_UP) {
         DT_TRY(dt__ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
         if (bank)

@@ -1,13 +1,13 @@
-/* The plain step of sync training: sums the gradients of the replicas, and updates the weights with
- * their mean. Local steps use parts of it.
+/* The plain step of sync training: sums the gradients of all replicas, and updates the weights with
+ * their mean. Local steps use some of its functions.
  *
  *   plain_step              one step
  *     dt__step_gradients    each replica's gradient into its slot; buckets become ready meanwhile
  *     dt__exchange_end      sums, updates, weights (comm/exchange.h)
  *     dt__split_update      split layers whose update waits for the norm
  *
- * Workers compute. The exchange decides which rank sums and updates: the workers, each its slice,
- * or, with plain MPI_Reduce, the bank. */
+ * Workers compute. The exchange decides which rank sums and updates: each worker its slice or, with
+ * plain MPI_Reduce, the bank. */
 #include "train/sync_step.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@
 
 /* ---- gradients ------------------------------------------------------------------------------ */
 
-/* The hooks of the last replica say that buckets are ready. */
+/* Computes the gradients of this worker's replicas one after the other. Only the last replica's
+ * hooks mark buckets as ready. */
 static void each_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step,
                            const struct dt_network_hooks *hooks)
 {
@@ -45,8 +46,8 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
     return dt__network_tile(job->worker->network, matrix, factors, tile, out);
 }
 
-/* Returns an upper bound of the inputs that a rank reads at once: in a step, or for a chunk of
- * an evaluation. */
+/* Returns an upper bound of the inputs that a rank reads at once, in a step or for a chunk of an
+ * evaluation. */
 static size_t most_inputs(const struct dt_job *job)
 {
     size_t most = 0;
@@ -77,8 +78,8 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
     spec->row_range = steps->row_range;
     spec->row_ranges = steps->row_ranges;
     spec->most_inputs = most_inputs(job);
-    /* If matrices are updated tile by tile, the rank that updates a tile also writes the copy
-     * that bf16 products read; else each worker packs its own. */
+    /* If matrices are updated tile by tile, the rank that updates a tile also writes the copy that
+     * bf16 products read; otherwise each worker packs its own copy. */
     spec->factored = steps->factored;
     spec->matrices = steps->matrices;
     for (int i = 0; i < steps->matrices; i++)
@@ -92,7 +93,8 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
                             : DT_OK;
 }
 
-/* Gives the loss sums of an open log window to the workers that have the replicas. */
+/* Sends the loss sums since the last train record to the workers; each keeps those of its
+ * replicas. */
 static void share_losses(struct dt_job *job)
 {
     struct dt_worker *worker = job->worker;
@@ -160,7 +162,7 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
 struct step_hooks {
     const struct dt_group *group;
     uint64_t step;
-    int unready; /* buckets that are not ready yet: the first ones */
+    int unready; /* buckets [0, unready) are not ready yet */
 };
 
 static void bucket_need(void *arg, int bucket)
@@ -232,7 +234,7 @@ static dt_status plain_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
     return DT_OK;
 }
 
-/* All ranks pull the rows of weights that the first step reads. */
+/* On all ranks, pulls the rows of weights that the first step reads. */
 static void plain_begin(struct dt_job *job, struct dt_span *span)
 {
     span->needs = job->worker ? dt__exchange_needs(job->steps->exchange) : NULL;

@@ -1,4 +1,4 @@
-/* A run from its start to its end: open, take part by role, close.
+/* A run from start to end: open, take part by role, close.
  *
  * The files of the module, in the order in which a run reaches them:
  *
@@ -10,12 +10,12 @@
  *   step.c            the loop over spans and the table of steppers: sync_step.c (plain),
  *                     local.c (rounds of local steps), async_train.c
  *   split_layers.c    steps of a model with split layers, and this worker's parts of them
- *   worker.c          a replica's gradient; update.c: what it does to the weights
+ *   worker.c          a replica's gradient; update.c: its effect on the weights
  *   sync_point.c      between spans: losses, evaluation (evaluate.c), a save, whether the run
  *                     continues
  *   evaluator.c       the dedicated evaluator, and the bank's link to it
- *   sets.c            further sets of rows to measure; incumbent.c: the old model, which run.init
- *                     names, on the same rows
+ *   sets.c            other sets of rows to measure; incumbent.c: the old model, which run.init
+ *                     names, measured on the held-out rows
  *   records.c         records and what is printed; advice.c: warnings, with a suggested fix
  *   lr_test.c         the learning-rate range test, a separate short run */
 #include "train/train.h"
@@ -23,8 +23,8 @@
 #include "base/internal.h"
 #include "train/setup.h"
 
-/* Creates the trace of this rank, named like "rank 0 bank node7". All ranks have just agreed
- * that the run starts, so their traces start together. Collective over all ranks. */
+/* Creates the trace of this rank, named like "rank 0 bank node7". All ranks have just agreed to
+ * start the run, so their traces start together. Collective over all ranks. */
 static dt_status create_trace(struct dt_run *run)
 {
     const struct dt_world *world = run->job.world;
@@ -53,9 +53,9 @@ static dt_status write_traces(struct dt_job *job)
     return DT_OK;
 }
 
-/* Runs the role of this rank: bank and workers train; the evaluator works at the same time, ends
- * when they do, and returns their status. Writes the traces if the run ended well, on which all
- * ranks agree. */
+/* Runs the role of this rank. Bank and workers train; the evaluator works at the same time, ends
+ * when they do, and returns their status. If the run ended well, which all ranks know, writes the
+ * traces. */
 static dt_status take_part(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
@@ -84,8 +84,8 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
     if (status == DT_STOPPED && world->is_bank)
         dt__info("stopped on request before the first step");
     if (!status && !done) {
-        /* The bank prints what the run is, and saves what its directory does not hold yet: step
-         * 0 of a new run, or a checkpoint of another directory. */
+        /* The bank prints the facts of the run, and saves what its directory does not hold yet:
+         * step 0 of a new run, or the checkpoint of another directory. */
         if (run.job.bank) {
             const bool saves = run.job.step > 0 || !run.options.no_first_save;
             status = dt__record_start(run.job.bank);
@@ -99,7 +99,7 @@ dt_status dt__train(struct dt_world *world, struct dt_config *config,
     return status;
 }
 
-/* A program's options, and what they point to. */
+/* The options of a program, copied with the structs that they point to. */
 struct given {
     struct dt__train_options options;
     struct dt_arrays train, eval;
@@ -136,7 +136,7 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
     dt_status status = dt__ranks_agree(world->all, options_read(&given, options));
     if (!status) status = dt__train(world, config, &given.options);
     dt__world_rest(world, status == DT_STOPPED);
-    /* not the text of an earlier error that was recovered from */
+    /* the error text may be that of an earlier error, from which the run recovered */
     return status == DT_STOPPED ? dt_fail(status, "stopped on request") : status;
 }
 

@@ -1,8 +1,8 @@
 /* The arithmetic of an update: the rules, and the effect of a summed gradient on the weights, in
  * sync and in async.
  *
- * Both update any range of the flat vector, on any rank, element by element. Rules over whole
- * tensors measure the tensors first. */
+ * Both kinds update any range of the flat vector, on any rank, element by element. For rules over
+ * whole tensors the tensors are measured first. */
 #include <math.h>
 #include <string.h>
 
@@ -12,22 +12,22 @@
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-/* The constants of one update, with what they were made from. */
+/* The constants of one update, and the arguments from which they were computed. */
 struct constants {
-    uint64_t step, staleness, rows; /* no rows: none were made */
+    uint64_t step, staleness, rows; /* rows 0: nothing was computed yet */
     int64_t drops;
     double norm2;
-    const double *measures;        /* from which `trust` was made; NULL: it was not */
+    const double *measures;        /* from which `trust` was computed; NULL: it was not */
     struct dt_factors usual, wide; /* factors of rules.optimizer and rules.wide */
     struct dt_factors free;        /* factors of rules.optimizer without decay and L1 */
-    float row_weight;              /* fraction of a row in a mean over all rows */
+    float row_weight;              /* weight of one row in the mean over all rows */
 };
 
 struct dt_updates {
     struct dt_rules rules;
     struct constants constants; /* of the last update */
-    float *trust; /* (tensors) trust ratios of rules over whole tensors in this update; NULL:
-                   * none */
+    float *trust; /* (tensors) trust ratios, for rules over whole tensors, in this update; NULL:
+                   * there are none */
 };
 
 dt_status dt__rules_init(struct dt_job *job)
@@ -98,7 +98,7 @@ double dt__gradient_norm2(void *arg, const struct dt_touched *touched, const flo
 
 /* ---- ranges and tensors --------------------------------------------------------------------- */
 
-/* The first n floats of a range, all of one tensor, with their rule and its state. */
+/* The first n floats of a range: all of one tensor, with the tensor's rule and the rule's state. */
 struct tensor_range {
     size_t tensor, n;
     const struct dt_optimizer *rule;
@@ -117,7 +117,8 @@ static const struct dt_factors *factors_of(const struct dt_job *job,
     return decays ? &constants->usual : &constants->free;
 }
 
-/* states: the whole vectors. */
+/* Returns the part of [offset, offset + n) that lies in one tensor, the first one. states: whole
+ * vectors. */
 static struct tensor_range tensor_range_at(const struct dt_job *job,
                                            const struct constants *constants, size_t offset,
                                            size_t n, float *const *states)
@@ -140,16 +141,17 @@ static struct tensor_range tensor_range_at(const struct dt_job *job,
     return range;
 }
 
-/* Returns how many of the floats [offset, offset + n) are trained; they precede the states. */
+/* Returns how many of the floats [offset, offset + n) are trained. In the flat vector trained
+ * tensors precede state tensors. */
 static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
 {
     const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
     return left < n ? left : n;
 }
 
-/* Measures are the squared norms of weights and directions in each part of a tensor that lies in
- * one block of DT_MEASURE_BLOCK floats. The number of a part is its block's plus its tensor's: from
- * one part to the next at least one of the two rises, so numbers are unique.
+/* Measures are the squared norms of weights and directions, for each range of a tensor that lies in
+ * one block of DT_MEASURE_BLOCK floats. The number of a range is its block's plus its tensor's.
+ * From one range to the next at least one of the two rises, so numbers are unique.
  *
  *     block     0         | 1
  *     tensor    0     1   | 1     2
@@ -161,7 +163,7 @@ static size_t norms_at(size_t offset, size_t tensor)
     return NORMS * (offset / DT_MEASURE_BLOCK + tensor);
 }
 
-/* Norms of the tensors of split layers follow the others, by tensor and part. */
+/* The norms of split layers' tensors follow all others, ordered by tensor and part. */
 static size_t part_norms_at(const struct dt_job *job, size_t tensor, int part)
 {
     const size_t parts = (size_t)job->config->run.parts;
@@ -191,10 +193,10 @@ static void trust_make(struct dt_job *job, const double *measures)
     }
 }
 
-/* ---- sync, and what async shares ------------------------------------------------------------ */
+/* ---- sync, and functions that async uses too ------------------------------------------------- */
 
-/* Returns the factor from the sum over `rows` to their mean, clipped as
- * torch.nn.utils.clip_grad_norm_ does. norm2: of the sum. */
+/* Returns the factor that turns the sum over `rows` into their mean, clipped like
+ * torch.nn.utils.clip_grad_norm_. norm2: squared norm of the sum. */
 static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
 {
     double scale = 1 / (double)rows, clip_norm = job->config->train.clip_norm;
@@ -202,8 +204,8 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
     return clip_norm > 0 && factor < 1 ? scale * factor : scale;
 }
 
-/* Returns the learning rate of the linear path. A schedule does not change the rates of a rule
- * that has its own. */
+/* Returns the learning rate of the linear path when the schedule's rate is lr. The schedule does
+ * not apply to a rule that has rates of its own. */
 static double wide_lr(const struct dt_job *job, double lr)
 {
     const double base = job->config->train.lr, own = job->config->train.wide_lr;
@@ -211,9 +213,10 @@ static double wide_lr(const struct dt_job *job, double lr)
     return own <= 0 ? lr : base > 0 ? lr * (own / base) : own;
 }
 
-/* Returns the constants of an update at `step` by a gradient of this staleness, summed over
- * `rows`. They are made once an update and serve all its ranges. Source of the staleness rule:
- * Zhang et al., "Staleness-aware async-SGD for distributed deep learning", IJCAI 2016. */
+/* Returns the constants of an update at `step` by a gradient with this staleness, summed over
+ * `rows`. They are computed once for each update, and used for all its ranges. Source of the
+ * staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep learning", IJCAI
+ * 2016. */
 static const struct constants *constants_of(struct dt_job *job, uint64_t step, uint64_t staleness,
                                             uint64_t rows, double norm2, const double *measures)
 {
@@ -245,8 +248,8 @@ static const struct constants *constants_of(struct dt_job *job, uint64_t step, u
     return c;
 }
 
-/* Does the first pass of rules over whole tensors, over at most DT_MEASURE_BLOCK floats: turns
- * their sum into the direction. */
+/* Does the first pass of a rule over whole tensors, over at most DT_MEASURE_BLOCK floats: replaces
+ * the sum of gradients by the direction, and computes the squared norms. */
 static void tensor_range_measure(const struct tensor_range *range, float *sum, const float *weights,
                                  double norms[NORMS])
 {
@@ -266,9 +269,9 @@ static void tensor_range_update(const struct dt_job *job, struct tensor_range *r
     dt__optimizer_apply(range->rule, &range->factors, range->n, grad, weights, out, range->state);
 }
 
-/* Updates floats [offset, offset + n): applies the optimizer to those that are trained, and
- * moves states by the mean over the rows. grad, weights, out: (n); states: whole vectors.
- * constants NULL: nothing changes. */
+/* Updates floats [offset, offset + n): applies the optimizer to trained ones, and moves state
+ * tensors by the mean over the rows. grad, weights, out: (n); states: whole vectors. constants
+ * NULL: nothing changes. */
 static void update_range(const struct dt_job *job, const struct constants *constants, size_t offset,
                          size_t n, const float *grad, const float *weights, float *out,
                          float *const *states)
@@ -287,7 +290,7 @@ static void update_range(const struct dt_job *job, const struct constants *const
         out[i] = weights[i] + constants->row_weight * grad[i];
 }
 
-/* Returns the constants of a step of a group; NULL: none of its replicas has a sample in it. */
+/* Returns the constants of a step of a group; NULL: its replicas have no samples in the step. */
 static const struct constants *group_constants(const struct dt_group *group,
                                                const struct dt_update_info *info)
 {
@@ -323,8 +326,8 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
                  vectors + 1);
 }
 
-/* Returns floats [at, at + n) of a part, all of its weight or all of its bias. The linear path
- * is not split. */
+/* Returns the range of floats [at, at + n) of a part, all of its weight or all of its bias. The
+ * linear path is never split. */
 static struct tensor_range part_range(const struct dt_job *job, const struct dt_update_info *info,
                                       const struct dt_layer_part *part, size_t at, size_t n)
 {
@@ -362,7 +365,7 @@ void dt__update_part(const struct dt_job *job, const struct dt_update_info *info
     tensor_range_update(job, &range, grad, weights, weights);
 }
 
-/* Updates row by row, or in one run if the rows have no gaps. */
+/* Updates the tile row by row, or at once if its rows have no gaps between them. */
 void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int index,
                           struct dt_tile tile, const float *grad, float *const *vectors)
 {
@@ -377,8 +380,8 @@ void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int inde
     if (job->steps->copies) dt__bf16_pack(matrix, tile, vectors[0], job->steps->copies);
 }
 
-/* Updates rows of a range in place; weights and states are the whole vectors. constants NULL:
- * nothing changes. */
+/* Updates rows of a range in place. weights, states: whole vectors. constants NULL: nothing
+ * changes. */
 static void update_rows(const struct dt_job *job, const struct constants *constants,
                         const struct dt_row_range *range, const uint32_t *row, size_t count,
                         const float *grad, float *weights, float *const *states)
@@ -401,7 +404,7 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
 
 /* ---- async ---------------------------------------------------------------------------------- */
 
-/* Returns the constants of a gradient's update; NULL: it failed. */
+/* Returns the constants of a gradient's update; NULL: the gradient failed. */
 static const struct constants *gradient_constants(struct dt_job *job, uint64_t before,
                                                   const struct dt_gradient *part)
 {

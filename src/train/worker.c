@@ -5,8 +5,9 @@
 #include <limits.h>
 #include <math.h>
 
-/* Returns the rows that go through the network at once: the whole local batch if a layer takes
- * statistics of its rows (only batchnorm has state tensors), or if replicas go together. */
+/* Returns how many of `rows` rows go through the network at once: all, if a layer computes
+ * statistics over its rows (only batchnorm has state tensors) or the model has split layers, for
+ * which replicas go through together; else at most DT__SLICE_ROWS. */
 static int slice_rows(const struct dt_job *job, uint64_t rows)
 {
     uint64_t most = job->model->splits ? INT_MAX : DT__SLICE_ROWS;
@@ -158,7 +159,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
     const struct dt_rng dropout =
         dt__rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
     uint64_t done = 0;
-    do { /* passes over the local batch; only the last one runs all hooks */
+    do { /* passes over the local batch; only the last pass runs all hooks */
         const uint64_t left = mine.count - done;
         const int rows = slice_rows(job, left);
         const bool last = (uint64_t)rows == left;
@@ -197,7 +198,7 @@ int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
     return next;
 }
 
-/* Serves the weights that the worker owns while it computes. */
+/* Serves requests for the weights that the worker owns, while it computes. */
 static void bucket_passed(void *arg, int bucket)
 {
     (void)bucket;
@@ -214,7 +215,7 @@ struct dt_gradient_info dt__async_gradient(const struct dt_job *job, struct dt_w
     const struct dt_network_hooks hooks = {bucket_passed, bucket_passed, job->steps->async};
     bool good = dt__replica_gradient(job, worker, replica, draw, weights, slot, &hooks);
     for (int i = 0; touched && !good && i < job->steps->row_ranges; i++)
-        *touched[i].count = 0; /* the lists may be those of an earlier gradient */
+        *touched[i].count = 0; /* the counts may be those of an earlier gradient */
     return (struct dt_gradient_info){.replica = replica,
                                      .draw = draw,
                                      .rows = dt__plan_local_batch(job->plan, draw, replica).count,
