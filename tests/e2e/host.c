@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     expect(!dt_train_arrays(world, evaluator, &rows, NULL), "a training with an evaluator");
     expect(getpriority(PRIO_PROCESS, 0) == niceness || geteuid(), "the program's niceness");
     weight[7] = -1;
-    expect(train(argv[1], 3) == DT_EFORMAT && strstr(dt_error_text(), "row 7: a weight of -1"),
+    expect(train(argv[1], 3) == DT_EFORMAT && strstr(dt_error_text(), "row 7: weight -1"),
            "a weight below 0");
     struct dt_server *server;
     expect(dt_server_start("/nowhere", NULL, &server) == DT_EIO && !server, "default options");
