@@ -3,11 +3,11 @@
  * to read.
  *
  * The flat vector is cut into slices, each with an owner. On one host there is one slice, in memory
- * that all ranks share: a gradient is computed where it will be read, and the worker that has
- * computed it also applies it, unless another worker is applying already; then that worker applies
- * it too. On several hosts each worker owns a slice: it receives gradients by MPI_Put, and sends
- * weights on request, between the layers of its passes and while it waits. The bank counts
- * tickets, and reads a log of what was applied; it holds all weights between spans.
+ * that all ranks share: a worker computes its gradient where it will be read, and then applies it,
+ * unless another worker is already applying; then that worker applies this one too. On several
+ * hosts each worker owns a slice: it receives gradients by MPI_Put, and sends weights on request,
+ * between the layers of its passes and while it waits. The bank counts tickets, and reads a log of
+ * what was applied; between spans it has all weights.
  *
  * Training goes in spans: runs of updates between two synchronization points. Inside a span a rank
  * waits for other ranks only because of the staleness bound, for a free slot, or for the weights.
@@ -25,51 +25,55 @@ enum { DT_ASYNC_STATES = 4 };
 
 /* Header of a gradient message. */
 struct dt_gradient_info {
-    uint64_t number;  /* gradients that this worker sent before; set by dt__async_send */
-    uint64_t version; /* updates in the weights that it was computed from; set by dt__async_send */
-    uint64_t gap;     /* clock gap at its start; set by dt__async_send */
+    uint64_t number;  /* gradients that this worker had sent before; set by dt__async_send */
+    uint64_t version; /* updates in the weights that this gradient was computed from; set by
+                       * dt__async_send */
+    uint64_t gap;     /* clock gap when this gradient was started; set by dt__async_send */
     uint64_t draw;    /* number of the replica's draw */
-    uint64_t rows;    /* samples in the sum */
+    uint64_t rows;    /* rows in the sum */
     double loss;      /* sum over the rows */
     double norm2;     /* squared norm of the gradient sum; set by dt__async_send with spec.norm2 */
     int32_t replica;
-    int32_t ask; /* enum dt_ask: what the worker asks of the bank */
+    int32_t ask; /* enum dt_ask: what the worker asks the bank for */
 };
 
-/* A gradient in its slot at an owner, or a range of it, to be applied. If it has only touched rows,
- * those of range i are contiguous from row_range[i].offset on. */
+/* A gradient to be applied, in its slot at an owner, or a range of it. If it has only touched rows,
+ * the rows of range i are contiguous from row_range[i].offset on. */
 struct dt_gradient {
     const struct dt_gradient_info *info;
     float *grad;                      /* (P) sum over the rows; the update may write to it */
-    const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
-    double norm2;       /* squared norm of the gradient sum as computed by the worker, if it was */
-    uint64_t staleness; /* updates between the read of its weights and this gradient's update;
-                         * spec.staleness bounds the gap of clocks instead */
+    const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: the gradient is
+                                       * whole */
+    double norm2;       /* squared norm of the gradient sum, computed by the worker with
+                         * spec.norm2 */
+    uint64_t staleness; /* updates between the worker's read of the weights and this gradient's
+                         * update; spec.staleness bounds the gap of clocks instead */
     int worker;
 };
 
 /* How workers access the memory of owners. */
 enum dt_async_memory {
-    DT_ASYNC_AUTO,   /* shared if all ranks, also an evaluator, are on one host; else windows */
+    DT_ASYNC_AUTO,   /* shared if all ranks, including an evaluator, are on one host; otherwise
+                      * windows */
     DT_ASYNC_SHARED, /* shared memory: no copies */
     DT_ASYNC_WINDOW, /* MPI puts and messages, on any hosts */
 };
 
-/* Updates floats [offset, offset + n) by one gradient: `part` has these floats (n), weights (n) go
- * to out (n), which may alias them, and states are whole vectors (P). before: updates done before
- * this one. Runs at the owner, or in shared memory on any worker, one call at a time per slice.
- * Must act element by element. */
+/* Updates floats [offset, offset + n) with one gradient. part->grad: these floats (n). weights: (n)
+ * before the update; out: (n) after it; may alias weights. states: whole vectors (P). before:
+ * updates done before this one. Runs on the owner or, in shared memory, on any worker, one call at
+ * a time for each slice. Must act element by element. */
 typedef void dt_async_update_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                 size_t offset, size_t n, const float *weights, float *out,
                                 float *const *states);
-/* Updates `count` rows of a range in place, like dt_async_update_fn. Row numbers rise; the part is
- * (count, range->width); weights and states are the whole vectors. */
+/* Updates `count` rows of a range in place, like dt_async_update_fn. Row numbers rise; part->grad
+ * is (count, range->width); weights and states are whole vectors. */
 typedef void dt_async_update_rows_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                      const struct dt_row_range *range, const uint32_t *row,
                                      size_t count, float *weights, float *const *states);
 
-/* Returns the squared norm of a worker's gradient sum, as it will be applied; touched: its touched
- * rows, or NULL. */
+/* Returns the squared norm of a worker's gradient sum. touched: its touched rows; NULL: it is
+ * whole. */
 typedef double dt_async_norm2_fn(void *arg, const struct dt_touched *touched, const float *grad);
 
 struct dt_async_spec {
@@ -77,24 +81,25 @@ struct dt_async_spec {
     int states;    /* vectors of optimizer state, at most DT_ASYNC_STATES */
     dt_async_update_fn *update;
     dt_async_norm2_fn *norm2;             /* NULL: updates need no norm */
-    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ranges, rising; borrowed */
+    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ranges, in rising order;
+                                           * borrowed */
     int row_ranges;
-    dt_async_update_rows_fn *update_rows; /* if there are row-sparse ranges */
+    dt_async_update_rows_fn *update_rows; /* required with row-sparse ranges */
     void *arg;
-    int64_t staleness;  /* greatest clock gap; -1: no bound. 0: workers advance in lockstep */
-    const bool *active; /* (workers) has samples to draw; copied. Equal at every rank */
+    int64_t staleness;  /* the greatest clock gap; -1: no bound; 0: workers advance in lockstep */
+    const bool *active; /* (workers) whether each has samples to draw; copied; the same on every
+                         * rank */
     int memory;         /* enum dt_async_memory */
-    int owners;         /* windows: ranks that own weights; 0: all workers, 1: the bank, more than
-                         * the workers: all ranks */
+    int owners;         /* windows: number of ranks that own weights; 0: all workers; 1: the bank;
+                         * more than the workers: all ranks */
 };
 
-/* Collective over the trainers.
- * Creates the exchange, with at least one worker apart from the bank. The weights are zeros.
- * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit. In
- * shared memory a gradient with row-sparse ranges needs pages only for the rows that batches touch.
- * DT_EUSAGE: ranges that do not rise, too many states, or a wire that does not fit the other
- * settings. DT_ECOMM: MPI has no one-sided component for these hosts; the message says what to
- * do. */
+/* Collective over the trainers. Creates the exchange, with at least one worker apart from the bank.
+ * The weights are zeros. DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 copies of the
+ * weights for each worker) do not fit. In shared memory, a gradient with row-sparse ranges needs
+ * pages only for the rows that batches touch. DT_EUSAGE: ranges that do not rise, too many states,
+ * or a kind of memory that does not fit the other settings. DT_ECOMM: MPI has no one-sided
+ * component for these hosts; the message says what to do. */
 dt_status dt__async_create(struct dt_world *world, const struct dt_async_spec *spec,
                            struct dt_async **out);
 /* Collective over the trainers. */
@@ -102,52 +107,49 @@ void dt__async_destroy(struct dt_async *async);
 /* Returns the memory that dt__async_create chose: "shared" or "window". */
 const char *dt__async_memory_name(const struct dt_async *async);
 
-/* Collective over the trainers.
- * Begins a span of updates [from, until): until - from gradients will be started, unless the bank
- * closes the span. alone: by the first active worker only (warm start). Clocks start at 0. All
- * ranks must have left the previous span. */
+/* Collective over the trainers. Starts a span of updates [from, until): until - from gradients will
+ * be started, unless the bank closes the span. alone: only by the first active worker (warm start).
+ * Clocks start at 0. All ranks must have left the previous span. */
 void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
 
-/* Collective over the trainers.
- * Ends the span: a worker calls it when it begins no more gradients, possibly before the span's
- * end, and the bank at its end. Afterwards all gradients that were sent are applied, at all owners,
- * and all ranks can read the newest weights. */
+/* Collective over the trainers. Ends the span. A worker calls it when it will start no more
+ * gradients in the span, perhaps before other workers; the bank calls it once dt__async_over.
+ * Afterwards all owners have applied all gradients that were sent, and all ranks can read the
+ * newest weights. */
 void dt__async_end(struct dt_async *async);
 
-/* Collective over the trainers.
- * Gathers the optimizer's state that other ranks own to the bank's dt__async_states, which is as of
- * the last such call. Call it between spans. */
+/* Collective over the trainers. Gathers the optimizer state that other ranks own into the bank's
+ * dt__async_states, which stay as they are until the next call. Call it between spans. */
 void dt__async_gather(struct dt_async *async);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* Not collective.
- * Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
- * Returns false if no gradient is left to be started in this span. A rank that has waited is shown
- * as waiting until its next dt__world_heartbeat, here and below. */
+/* Not collective. Waits until a slot is free and the clock gap allows another gradient, and takes a
+ * ticket for it. Returns false if no gradient is left to be started in this span. A rank that has
+ * waited here, or in the functions below, is shown as waiting until its next
+ * dt__world_heartbeat. */
 bool dt__async_begin(struct dt_async *async);
 /* Returns the newest weights (P), which do not change until the worker's next send or read. */
 const float *dt__async_read(struct dt_async *async);
-/* Returns where to write the gradient (P) that was begun. */
+/* Returns where to write the gradient (P) that dt__async_begin started. */
 float *dt__async_grad(struct dt_async *async);
 /* Returns where to list the rows that the gradient touches, one list for each row-sparse range. The
- * gradient then has only these rows of such a range, contiguous from the range's offset on. NULL:
- * gradients are whole, as without ranges and in windows; equal at every rank, including the bank,
- * at any time. */
+ * gradient then has only these rows of the range, contiguous from the range's offset on. NULL:
+ * gradients are whole, as without such ranges and in windows. The same on every rank, including the
+ * bank, at any time. */
 const struct dt_touched *dt__async_touched(const struct dt_async *async);
 /* Not collective.
  * Sends the gradient to all owners. In shared memory it also applies this and other waiting
  * gradients, unless another worker is doing so. */
 void dt__async_send(struct dt_async *async, const struct dt_gradient_info *info);
-/* Not collective.
- * Serves the slice that this worker owns. In windows it must be called every few ms while a
- * gradient is computed (by the hooks of the network). */
+/* Not collective. Serves the slice that this worker owns. With windows, call it every few ms while
+ * a gradient is computed (the network's hooks do). */
 void dt__async_progress(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* Return the newest weights (P), and the optimizer's state (states) of (P): readable between spans,
- * writable before the first one. */
+/* Return the newest weights (P), and the optimizer state (states), (P) each. Read them between
+ * spans; write them only before the first one. */
 float *dt__async_weights(struct dt_async *async);
 float *const *dt__async_states(struct dt_async *async);
 
@@ -155,37 +157,38 @@ float *const *dt__async_states(struct dt_async *async);
 struct dt_applied {
     struct dt_gradient_info info;
     uint64_t staleness; /* as in struct dt_gradient */
-    double clock;       /* dt__clock_secs after it, on the bank's host */
+    double clock;       /* dt__clock_secs after the update, on the bank's host */
     int worker;
 };
 
 /* Writes the next applied gradients, in order, to out (limit), and returns their number. 0: there
- * are none yet, and a little time has passed. */
+ * is none yet; the call has waited a little. */
 int dt__async_serve(struct dt_async *async, int limit, struct dt_applied *out);
 
-/* Lets no more gradients begin in this span; those that have begun are still applied. */
+/* Stops new gradients in this span; those that have been started are still applied. */
 void dt__async_close(struct dt_async *async);
-/* Returns true if every gradient of the span has been applied and returned by dt__async_serve. */
+/* Returns whether every gradient of the span has been applied, and returned by dt__async_serve. */
 bool dt__async_over(struct dt_async *async);
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-enum { DT_STALENESS_BINS = 65 }; /* the last bin: this many or more */
+enum { DT_STALENESS_BINS = 65 }; /* the last bin counts this staleness and more */
 
 struct dt_async_counts {
     uint64_t staleness_histogram[DT_STALENESS_BINS];
     uint64_t gap_max;
     uint64_t sent, applied;
     double busy_secs; /* spent applying gradients */
-    /* (workers) each. wait: for a slot, the clock, the weights, and other workers at a span's
-     * end */
+    /* (workers) each. Waits are for a slot, the clock, the weights, and other workers at the end of
+     * a span. */
     uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
-    uint64_t *slice_applied; /* (slices) at the bank's, then at each owner's */
+    uint64_t *slice_applied; /* (slices) gradients applied to the bank's slice, then to each
+                              * owner's */
     size_t slices;
 };
-/* Collective over the trainers.
- * Returns at the bank the counts since create, at a worker NULL. Call it between spans. A slice
- * that has not applied what was sent is an internal error, which ends the job. */
+/* Collective over the trainers. Returns the counts since create on the bank, NULL on workers. Call
+ * it between spans. A slice that has not applied all that was sent is an internal error, which ends
+ * the job. */
 const struct dt_async_counts *dt__async_count(struct dt_async *async);
 
 #endif

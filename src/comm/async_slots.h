@@ -127,7 +127,7 @@
 enum { DT__SLOTS = 2 }; /* per worker; a doorbell has one bit for them */
 enum { DT__MOST_BUFFERS = 1 << 16 };
 
-/* Control words; after the common ones, each worker's. */
+/* The common control words; then those of each worker. */
 enum { WORD_TICKET, WORD_PUBLISHED, WORD_FLOOR, WORD_LOCK, WORD_STEP, WORD_SEEN, WORD_WORKERS };
 enum { WORD_DOORBELL, WORD_ACK, WORD_HAZARD, WORD_REQUEST, WORDS_A_WORKER };
 
@@ -138,86 +138,88 @@ static inline int dt__word(int word, int worker)
 
 #define DT__SPAN_OVER UINT64_MAX /* value of FLOOR */
 
-/* A buffer of weights. */
+/* Weights in one buffer. */
 struct dt__weights {
-    _Alignas(64) uint64_t version; /* updates applied to them */
-    uint64_t retired;              /* publication that replaced them */
-    uint64_t pinned;               /* last publication that found it pointed at by a hazard word */
+    _Alignas(64) uint64_t version; /* updates applied to the weights */
+    uint64_t retired;              /* number of the publication that replaced them */
+    uint64_t pinned;               /* last publication at which a hazard word pointed at this
+                                    * buffer */
     _Alignas(64) float params[];
 };
 /* Header of a gradient in its slot. */
 struct dt__slot_head {
     struct dt_gradient_info info;
-    uint32_t checksum; /* windows: of the info and the gradient after the header */
+    uint32_t checksum; /* windows: over info, and the gradient after the header */
 };
 struct dt__slot {
     _Alignas(64) struct dt__slot_head head;
     _Alignas(64) float grad[];
 };
 
-/* Offsets in an owner's memory, in bytes. */
+/* Offsets in an owner's memory, and sizes, in bytes. */
 struct dt__places {
     size_t state, log, row_log, states, weights, slots, end;
-    size_t vector; /* the slice's floats, without padding to a cache line */
+    size_t vector; /* size of the slice's floats, without padding to a cache line */
     size_t weights_each, slot_each;
-    size_t lists; /* in a slot, from its start */
+    size_t lists; /* offset of the lists of touched rows in a slot */
 };
 
-/* A worker, as seen by the rank that acts for the owner. */
+/* A worker, as known to the rank that acts for the owner. */
 struct dt__slots_peer {
     bool active;
-    int slot;         /* of its last gradient, when its doorbell was last read */
-    uint64_t rung;    /* gradients it had put by then, over all spans */
-    uint64_t served;  /* over all spans */
-    uint64_t applied; /* in this span */
-    uint64_t answers; /* reads of weights in this span: the clock of the next one */
+    int slot;         /* slot of its last gradient when its doorbell was last read */
+    uint64_t rung;    /* gradients that it had put by then, over all spans */
+    uint64_t served;  /* gradients applied, over all spans */
+    uint64_t applied; /* gradients applied in this span */
+    uint64_t answers; /* answers in this span, which is the clock of the worker's next read */
 };
 
-/* State in the owner's memory, for the rank that acts for the owner. */
+/* State of a slice, in the owner's memory, for the rank that acts for the owner. */
 struct dt__slots_state {
     uint64_t step;    /* updates done */
-    uint64_t applied; /* since create */
+    uint64_t applied; /* gradients applied since create */
     uint64_t publication, floor;
-    int current, target; /* buffers of the newest weights and of the next */
-    int next;            /* worker that is served next */
+    int current, target; /* buffers: of the newest weights, and of the next ones */
+    int next;            /* worker whose doorbell is read next */
     struct dt__slots_peer peer[];
 };
 
-/* One instance of the protocol, as a rank sees it: floats [offset, offset + params). */
+/* One slice, with its instance of the protocol, as a rank sees it: floats [offset, offset +
+ * params). */
 struct dt__slice {
     struct dt_async *async;
-    int index, owner; /* a rank of the trainers */
+    int index, owner; /* rank of the owner among the trainers */
     bool mine;        /* this rank acts for the owner */
     size_t offset, params;
     uint64_t log_entries; /* 0: no update log; only the first slice has one */
-    int buffers;          /* K */
+    int buffers;          /* K, the number of buffers */
     struct dt__places at;
     struct dt__onesided *remote;
 
-    /* Valid where this rank acts for the owner. */
+    /* Set if this rank acts for the owner. */
     struct dt__slots_state *state;
     struct dt_applied *log;
     float *states[DT_ASYNC_STATES]; /* indexed like the whole vectors */
-    struct dt__answer *answers;     /* (workers), windows */
+    struct dt__answer *answers;     /* (workers) windows */
 
-    /* Used by a worker, in windows. */
-    struct dt__answer answer;                 /* with the weights that were read last */
-    struct dt__slot_head put_head[DT__SLOTS]; /* of the gradients in flight */
+    /* Set on a worker, in windows. */
+    struct dt__answer answer;                 /* comes with the weights that were read last */
+    struct dt__slot_head put_head[DT__SLOTS]; /* headers of the gradients in flight */
 };
 
-/* A worker's own gradients. Only async_worker.c writes them. */
+/* The gradients of this rank's worker. Only async_worker.c writes them. */
 struct dt__own_gradients {
-    uint64_t sent;    /* over all spans */
-    uint64_t started; /* in this span */
-    uint64_t asked;   /* reads of weights over windows, in this span */
-    uint64_t gap;     /* clock gap of the pending gradient */
+    uint64_t sent;    /* gradients sent, over all spans */
+    uint64_t started; /* gradients started in this span */
+    uint64_t asked;   /* windows: reads of weights that were requested in this span */
+    uint64_t gap;     /* clock gap of the gradient that was started last */
     uint64_t ticket;
-    int put[DT__SLOTS], fetch;      /* windows: in flight: puts of each, the ticket */
-    int slot;                       /* of the last gradient, or of the pending one */
-    bool pending;                   /* a gradient was begun, and is not sent */
-    bool awaits;                    /* weights were requested, and are not read */
+    int put[DT__SLOTS], fetch;      /* windows, in flight: puts of each slot; fetch of the ticket */
+    int slot;                       /* slot of the pending gradient, or of the last one */
+    bool pending;                   /* a gradient was started and not sent */
+    bool awaits;                    /* weights were requested and have not been read */
     uint64_t rung;                  /* windows: sent gradients whose doorbells were rung */
-    const struct dt__weights *read; /* weights read last, in shared memory */
+    const struct dt__weights *read; /* shared memory: the weights that were read last */
     float *gradient;                /* (DT__SLOTS, P) windows */
 };
 
@@ -228,35 +230,40 @@ struct dt__own_counts {
 };
 
 struct dt_async {
-    /* Valid from before dt__slice_lay_out on. */
+    /* Set before dt__slice_lay_out is called. */
     struct dt__arena *arena;
     struct dt_world *world;
-    struct dt_async_spec spec; /* no ranges of rows in windows */
-    int workers, worker;       /* this rank's number among them; the bank: -1 */
-    bool shared;               /* workers access the bank's memory, and act for it */
+    struct dt_async_spec spec; /* without row ranges in windows */
+    int workers, worker;       /* number of workers; this rank's number among them, -1 on the
+                                * bank */
+    bool shared;               /* workers access the bank's memory, and act for the bank as owner */
     int at_once;               /* upper bound on gradients applied in one pass */
 
-    /* (slices) the first is the bank's, with tickets and accounts; in shared memory the only one */
+    /* (slices) the first is the bank's, and has tickets and log; in shared memory it is the only
+     * one */
     struct dt__slice *slice;
     int slices;
-    bool *active;   /* (workers) in this span */
-    uint64_t until; /* end of the span; at the bank, once closed: the last ticket */
+    bool *active;   /* (workers) takes part in this span */
+    uint64_t until; /* updates at the end of the span; on the bank, after closing it, the last
+                     * ticket */
     bool closed;    /* the bank has ended the span early */
-    bool begun;     /* owners have the weights and state that the bank began with */
+    bool begun;     /* owners have received the initial weights and state from the bank */
 
-    /* Valid where this rank acts for an owner. */
-    struct dt_touched *touched; /* (workers, slots, ranges) lists; NULL: gradients are whole */
-    size_t block;               /* floats of the two below: DT__ASYNC_BLOCK or the widest row */
+    /* Set if this rank acts for an owner. */
+    struct dt_touched *touched; /* (workers, slots, ranges) lists of touched rows; NULL: gradients
+                                 * are whole */
+    size_t block;               /* size of `fresh` and `grad` in floats: DT__ASYNC_BLOCK, or the
+                                 * widest row */
     float *fresh;               /* new weights of a block, before other ranks see them */
-    float *grad;                /* a block of a gradient that has only touched rows */
+    float *grad;                /* one block of a gradient that has only touched rows, expanded */
 
-    struct dt__own_gradients own;   /* a worker's */
-    float *weights;                 /* (P) windows: this rank's copy */
-    float *states[DT_ASYNC_STATES]; /* (P) the bank's, gathered: windows */
+    struct dt__own_gradients own;   /* on a worker */
+    float *weights;                 /* windows: (P) this rank's copy */
+    float *states[DT_ASYNC_STATES]; /* windows, on the bank: (P) each, as last gathered */
 
-    double wait_secs, busy_secs; /* of this rank, seconds: waiting, applying */
+    double wait_secs, busy_secs; /* seconds that this rank spent waiting, and applying gradients */
     struct dt_async_counts counts;
-    struct dt__own_counts *gathered; /* bank: (ranks) */
+    struct dt__own_counts *gathered; /* on the bank: (ranks) */
 };
 
 static inline uint64_t dt__fetch(const struct dt__slice *slice, int word)

@@ -1,8 +1,8 @@
-/* comm: ranks and roles, collective agreement and abort, patient waiting, the sync exchange.
+/* comm: ranks and roles, collective agreement and abort, waits that sleep, the sync exchange.
  *
  * This module handles float vectors, not models. Every wait sleeps after a short spin and is
- * watched: after `stall_secs` without progress the job ends and names the rank, step and phase that
- * were waited for. */
+ * watched: after `stall_secs` without progress the job ends, and reports the rank, step and phase
+ * that made no progress. */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
 
@@ -18,7 +18,7 @@ enum dt_role { DT_ROLE_BANK, DT_ROLE_WORKER, DT_ROLE_EVALUATOR };
 enum { DT_HOST_NAME = 64 };
 struct dt_ranks; /* a set of ranks that act together */
 
-/* This process's place in the job. Read-only for callers. */
+/* This process's place in the job. Callers only read it. */
 struct dt_world {
     int rank, size;
     int hosts;
@@ -31,10 +31,12 @@ struct dt_world {
     /* Set by dt__world_set_roles. */
     enum dt_role role;
     bool is_bank;
-    /* computes gradients: every rank but bank and evaluator; the bank if it is alone */
+    /* This rank computes gradients. True on every rank except bank and evaluator, and on a bank
+     * that is the only rank. */
     bool is_worker;
     int workers;     /* at least 1 */
-    int worker;      /* this rank's number, -1: none. Host by host, those with most workers first */
+    int worker;      /* this rank's number, -1: none. Workers are numbered host by host, hosts with
+                      * most workers first */
     int *rank_of;    /* (workers) rank of each worker */
     int *workers_of; /* (hosts) workers on each host */
     int worker_rank; /* worker 0's number among the trainers; worker w's is worker_rank + w */
@@ -43,79 +45,71 @@ struct dt_world {
     struct dt__world_inside *inside; /* communicators and watchdog */
 };
 
-/* Collective over the world.
- * Destroys the world and ends MPI after dt_world_create, even if that failed (world: NULL), once
- * any error line is printed: launchers kill all ranks when the first one has ended. The wait is
- * watched with the last patience set (dt__world_watch; 600 s if none was). If a rank dies or hangs
- * meanwhile, the others exit with the code of `status`: 10 s after a failure, else after
- * run.stall_secs (0: they wait), and no sooner than 60 s after all have arrived. */
+/* Collective over the world. Destroys the world, and ends MPI after dt_world_create, even after one
+ * that failed (world: NULL). Print any error line before: launchers kill all ranks when the first
+ * one has ended. The wait is watched with the last patience set by dt__world_watch, 600 s if none
+ * was. If a rank dies or hangs meanwhile, the other ranks exit with the code of `status`: 10 s
+ * after a failure, otherwise after run.stall_secs (0: they wait), and no sooner than 60 s after all
+ * have arrived. */
 void dt__world_end(struct dt_world *world, dt_status status);
 
 /* Collective over the world.
  * Assigns the roles; with `dedicated` the last rank is the evaluator. */
 void dt__world_set_roles(struct dt_world *world, bool dedicated);
-/* Assigns replicas [*first, *first + *count) of R to worker `worker` of `workers`: contiguous and
- * as even as possible; with more workers than replicas, one each to the first R workers. */
+/* Sets the replicas of worker `worker` of `workers` to [*first, *first + *count): contiguous, and
+ * as even as possible. With more workers than replicas, each of the first R workers has one. */
 void dt__replicas_assign(int workers, int worker, int replicas, int *first, int *count);
 
-/* Collective over the world.
- * Creates a world of the ranks that pass the same color, 0 or more, in rank order. With color -1
- * this rank is in none, and *out is NULL. Progress in it counts as progress in `world`. Destroy it
- * before `world`. */
+/* Collective over the world. Creates a world of the ranks that pass the same color, 0 or more, in
+ * rank order. With color -1 this rank is in no new world, and *out is NULL. Progress in the new
+ * world counts as progress in `world`. Destroy it before `world`. */
 dt_status dt__world_split(struct dt_world *world, int color, struct dt_world **out);
 
-/* Collective over the world.
- * Creates zeroed memory that the ranks of each host share; *out_first is true at the rank of each
- * host that may fill it. 0 bytes give NULL. Each rank frees it by dt__world_unshare (NULL is fine).
- * DT_EMEMORY. */
+/* Collective over the world. Creates zeroed memory that the ranks of each host share. *out_first is
+ * true on one rank of each host: the one that may fill the memory. 0 bytes give NULL. Each rank
+ * frees the memory with dt__world_unshare (NULL is fine). DT_EMEMORY. */
 struct dt__shared;
 dt_status dt__world_share(struct dt_world *world, size_t bytes, const char *what,
                           struct dt__shared **out, bool *out_first);
 void *dt__shared_memory(const struct dt__shared *shared); /* NULL if shared is NULL */
 void dt__world_unshare(struct dt__shared *shared);
 
-/* Not collective.
- * Starts the watchdog: from now on the job ends when a rank that has work makes no progress for
- * stall_secs (0: off), or when no rank makes progress. It ends at once when a process of this host
- * dies. */
+/* Not collective. Starts the watchdog: from now on the job ends when a rank that has work makes no
+ * progress for stall_secs (0: off), when no rank makes progress, or at once when a process of this
+ * host dies. */
 void dt__world_watch(struct dt_world *world, double stall_secs);
-/* Not collective.
- * Ends the watch of a training or other operation: from now on only dead processes are noticed.
- * stopped: the operation has obeyed a stop request, which is cleared (dt__stop_clear); all ranks
- * must pass the same value. */
+/* Not collective. Ends the watch of a training or another operation: from now on only dead
+ * processes are noticed. stopped: the operation has obeyed a stop request, which is cleared
+ * (dt__stop_clear); all ranks must pass the same value. */
 void dt__world_rest(struct dt_world *world, bool stopped);
-/* Not collective.
- * Records progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are shown) has begun,
- * or advanced. Costs a few stores. */
+/* Not collective. Records progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are
+ * shown) has started or advanced. Costs a few stores. */
 void dt__world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
 enum { DT_PHASE_TEXT = 32 };
-/* Status of a rank as known here. Known are the ranks of this host and, at the bank, the first rank
- * of each other host; at other hosts' first ranks, the bank. */
+/* Status of a rank, as far as this rank knows it. It knows the ranks of its host; besides, the bank
+ * knows the first rank of each other host, and these first ranks know the bank. */
 struct dt_rank_status {
     int rank;
     const char *host, *role; /* "bank", "worker", "evaluator" */
-    bool known;              /* it has been heard from; else the fields below are not set */
-    /* what the rank does; what it waits for, "": it does not wait */
+    bool known;              /* the rank has been heard from; else the members below are not set */
+    /* what the rank does; what it waits for, or "" if it does not wait */
     char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT];
     uint64_t step;
-    uint64_t samples;       /* trained on, as last shown; 0: unknown (other hosts) */
-    double idle_secs;       /* since its last progress or message */
+    uint64_t samples;       /* samples trained on, as last published; 0: unknown (other hosts) */
+    double idle_secs;       /* seconds since its last progress or message */
     double wait_fraction;   /* recent fraction of time spent waiting, in [0, 1]; NaN: unknown */
     double samples_per_sec; /* NaN: not set by dt__world_rank_status */
 };
 void dt__world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
-/* Not collective.
- * Publishes, for dt__world_rank_status, the samples that this rank has trained on since the start
- * and its recent fraction of time spent waiting; a negative value: unknown. */
+/* Not collective. Publishes two values for dt__world_rank_status: the samples that this rank has
+ * trained on since the start, and its recent fraction of time spent waiting; negative: unknown. */
 void dt__world_show(struct dt_world *world, uint64_t samples, double wait_fraction);
-/* Not collective.
- * Marks this rank as having no work but to wait for `what`, however long that takes. Call it
- * regularly. */
+/* Not collective. Marks this rank as having nothing to do but wait for `what`, for any length of
+ * time. Call it regularly. */
 void dt__world_idle(struct dt_world *world, const char *what);
 
-/* Not collective.
- * Returns true once per host: to the rank that may print the job's error line. When one rank
- * aborts, the other ranks are asked to stop and may fail because of that. */
+/* Not collective. Returns true on one rank of each host: the rank that may print the job's error
+ * line. When one rank aborts, the other ranks are asked to stop, and may fail because of that. */
 bool dt__world_claim_error(struct dt_world *world);
 /* Not collective.
  * Prints "dtrain: error: [rank N on HOST] MESSAGE" once per host and ends the job at once. */
@@ -124,47 +118,42 @@ void dt__world_abort(struct dt_world *world, dt_status status) __attribute__((no
 /* Collectives over a set of ranks, whose waits sleep. A failure in MPI ends the job; functions that
  * need no memory cannot fail.
  *
- * Collective over the ranks.
- * Agreement: each rank passes its status. All return the lowest failing rank's status with its
- * message as the error text, prefixed "[rank N on HOST] " unless it is DT_EUSAGE or the job has one
- * rank. */
+ * Collective over the ranks. Agrees on a status: each rank passes its own, and all return the
+ * status of the lowest rank that failed, with its message as the error text, prefixed "[rank N on
+ * HOST] " unless the status is DT_EUSAGE or the job has one rank. */
 dt_status dt__ranks_agree(const struct dt_ranks *ranks, dt_status mine);
 void dt__ranks_barrier(const struct dt_ranks *ranks);
 void dt__ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root);
-/* Collective over the ranks.
- * Broadcasts bytes of any length from root; other ranks get dt__alloc'd memory. */
+/* Collective over the ranks. Broadcasts bytes of any length from root; other ranks receive them in
+ * memory from dt__alloc. */
 dt_status dt__ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes,
                                size_t *inout_length, int root);
-/* Collective over the ranks.
- * Gathers `length` bytes of every rank at the first, in rank order; `all` is NULL elsewhere. */
+/* Collective over the ranks. Gathers `length` bytes of every rank on the first rank, in rank order;
+ * `all` is NULL on other ranks. */
 void dt__ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all);
-/* Collective over the ranks.
- * Sums each value over the ranks into `out` at the first rank. The first rank's values may be NULL,
- * which counts as zeros; `out` may be NULL at the other ranks. */
+/* Collective over the ranks. Sums each value over the ranks into `out` on the first rank. There
+ * `values` may be NULL, which counts as zeros; `out` may be NULL on other ranks. */
 void dt__ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out);
-/* Moves n floats from `own` at a rank to `first` at the first rank, or back; other ranks do
- * nothing. The rank may be the first one itself, and the two places the same. If all floats are
- * equal, as in a new run's state (gigabytes perhaps), only one is sent. */
+/* Moves n floats from `own` on rank `rank` to `first` on the first rank, or back; other ranks do
+ * nothing. `rank` may be the first rank itself, and own and first the same address. If all floats
+ * are equal, as in a new run's state (perhaps gigabytes), only one is sent. */
 void dt__ranks_move(const struct dt_ranks *ranks, int rank, bool to_first, float *own, float *first,
                     size_t n);
 
-/* Not collective.
- * Sends a message to a rank, at most 1 GiB. A send of a few KiB does not wait. */
+/* Not collective. Sends a message of at most 1 GiB to a rank. Sending a few KiB does not wait. */
 void dt__world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);
-/* Not collective.
- * Receives a message from `rank` with `tag` into bytes (exactly `length`). Returns false if none
- * has arrived yet. */
+/* Not collective. Receives exactly `length` bytes of a message from `rank` with `tag`. Returns
+ * false if none has arrived yet. */
 bool dt__world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length);
 
 /* Return the MPI library's version text and "major.minor" of the standard. */
 const char *dt__world_mpi_version(void);
-/* Not collective.
- * Returns whether MPI is Open MPI. Other MPIs (MPICH, MVAPICH, Intel's) use Hydra as mpirun. May be
- * called before MPI begins. */
+/* Not collective. Returns whether MPI is Open MPI; mpirun is Hydra with other MPIs (MPICH, MVAPICH,
+ * Intel's). May be called before MPI starts. */
 bool dt__world_is_open_mpi(void);
-/* Returns the settings made for Open MPI, by the user or by dt_world_create, in `buffer`: "
- * (mpi_yield_when_idle=1, osc=^ucx)", with "btl_tcp_sndbuf=BYTES" added on several hosts under
- * TCP's BBR; "" for another MPI. */
+/* Returns, in `buffer`, the settings made for Open MPI, by the user or by dt_world_create, such as
+ * " (mpi_yield_when_idle=1, osc=^ucx)"; on several hosts under TCP's BBR "btl_tcp_sndbuf=BYTES" is
+ * added. "" for another MPI. */
 enum { DT_MPI_SETTINGS = 128 };
 const char *dt__world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
@@ -175,33 +164,33 @@ const char *dt__world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 int dt__tree_split(int a, int b);
 
 /* The exchange sums the workers' gradients, updates the weights, and returns them to the workers,
- * bucket by bucket. Each worker owns a slice, which it sums and updates. On one host (node) this is
- * done in memory that the workers share with the bank, which sleeps meanwhile. On several (ordered)
- * the owner receives the other hosts' sums and sends them the new weights; of row-sparse ranges,
- * workers on several hosts hold only the rows that they need next, and the owners hold the others.
- * With reduce the bank sums and updates everything. */
+ * bucket by bucket. Each worker owns a slice, which it sums and updates. On one host (node) it does
+ * so in memory that the workers share with the bank, which sleeps meanwhile. On several hosts
+ * (ordered) the owner receives the other hosts' sums, and sends the new weights back; of row-sparse
+ * ranges, each host holds only the rows that its workers need next, and the owners hold the others.
+ * With plain MPI_Reduce (reduce) the bank sums and updates everything. */
 
-/* Facts of a step for its updates. */
+/* What updates know of a step. */
 struct dt_update_info {
     uint64_t step; /* updates done before this one */
-    double norm2;  /* squared norm of the gradient sum, if asked for; else 0 */
-    /* (spec.norm.measures) written by dt_measure_fn for all floats; NULL: not known yet */
+    double norm2;  /* squared norm of the gradient sum if spec.norm.needed; else 0 */
+    /* (spec.norm.measures) written by dt_measure_fn, over all floats; NULL: not known yet */
     const double *measures;
 };
 
-/* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any
- * trainer, on several slices concurrently; grad is (n). vectors[0] are the weights, the others the
- * optimizer's state, indexed like the whole vectors; only floats [offset, offset + n) of them are
- * present. The new weights go to out (n), which may alias the old ones. Must act element by
+/* Applies the summed gradient of floats [offset, offset + n) to the vectors. Any trainer may call
+ * it, for several slices at the same time. grad is (n). vectors[0] has the weights, the others the
+ * optimizer's state; they are indexed like the whole vectors, but only floats [offset, offset + n)
+ * are present. The new weights go to out (n), which may alias the old ones. Must act element by
  * element. */
 typedef void dt_update_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                           const float *grad, float *const *vectors, float *out);
 
-/* Computes what updates must know of the whole gradient, from its sum, before the first update. It
- * is called once for each range that lies in one block of DT_MEASURE_BLOCK floats and in one
- * bucket, where the update will be called later, or on another rank that has these floats of the
- * vectors. It may change the sum (n), which the update then gets, and the optimizer's state. Each
- * of the spec.norm.measures doubles is written by at most one call; the others are 0. */
+/* Computes, before the first update, what updates must know of the whole summed gradient. It is
+ * called once for each range that lies in one block of DT_MEASURE_BLOCK floats and in one bucket,
+ * by the rank that will update the range or by another rank that has these floats of the vectors.
+ * It may change the sum (n), which the update then receives, and the optimizer's state. At most one
+ * call writes each of the spec.norm.measures doubles; the others are 0. */
 typedef void dt_measure_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                            float *sum, float *const *vectors, double *measures);
 enum { DT_MEASURE_BLOCK = 2048 };
@@ -209,12 +198,12 @@ enum { DT_MEASURE_BLOCK = 2048 };
 /* A row-sparse range of the flat vector: each gradient touches few of its rows. */
 struct dt_row_range {
     size_t offset, rows, width; /* floats [offset, offset + rows * width) */
-    /* untouched rows stay as they are; else they are updated with a gradient of 0 */
+    /* untouched rows do not change; false: they are updated with a gradient of 0 */
     bool touched_alone;
     /* Row r belongs to input first + r. All rows of an input have one owner. A worker that needs
-     * any row needs all inputs below each range's first. */
+     * any row needs all inputs below the first of each range. */
     size_t first;
-    size_t most; /* upper bound on rows that a replica's gradient touches; 0: all */
+    size_t most; /* upper bound on the rows that a replica's gradient touches; 0: all rows */
 };
 /* Updates `count` rows of a range in place, like dt_update_fn. Row numbers rise; grad is (count,
  * range->width). */
@@ -222,7 +211,7 @@ typedef void dt_update_rows_fn(void *arg, const struct dt_update_info *info,
                                const struct dt_row_range *range, const uint32_t *row, size_t count,
                                const float *grad, float *const *vectors);
 
-/* Computes the gradient of a tile of factored matrix number `matrix` from a replica's factors: out
+/* Computes the gradient of a tile of factored matrix number `matrix` from a replica's factors; out
  * is (rows, columns) of the tile. */
 typedef dt_status dt_tile_fn(void *arg, int matrix, const void *factors, struct dt_tile tile,
                              float *out);
@@ -231,93 +220,97 @@ typedef dt_status dt_tile_fn(void *arg, int matrix, const void *factors, struct 
 typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int matrix,
                                struct dt_tile tile, const float *grad, float *const *vectors);
 
-enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* at most */
+enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* upper bounds */
 
-/* Stage of a sum that rounds what is sent: the sum of each of `groups` ranges of consecutive
- * replicas (group g starts at R g / groups), and each update. Rounding errors are kept and added
- * before the next rounding. Sums inside a group are f32, on whatever ranks its replicas are.
- * Touched rows are rounded to bf16 with any rounding wire, and their errors are not kept; their
- * updates are not rounded. */
+/* The part of a sum that rounds what is sent: the sum of each of `groups` ranges of consecutive
+ * replicas (group g starts at R g / groups), and each update. Rounding errors are kept, and added
+ * before the next rounding. Sums inside a group are f32, whichever ranks its replicas are on. With
+ * any rounding wire touched rows are rounded to bf16, without keeping the errors, and their updates
+ * are not rounded. */
 struct dt_wire_spec {
-    int kind;   /* enum dt_wire; f32: no rounding, and the two below are ignored; not with reduce */
-    int groups; /* 1 to R */
-    size_t params; /* floats [0, params) are rounded; a bucket's end; 0: all */
+    int kind;      /* enum dt_wire, not with reduce; f32: no rounding, the others are ignored */
+    int groups;    /* 1 to R */
+    size_t params; /* floats [0, params) are rounded; must be a bucket's end; 0: all */
 };
 
-/* Stage of a sum that computes its squared norm, and measures of a rule over whole tensors. */
+/* The part of a sum that computes its squared norm, and measures for a rule over whole tensors. */
 struct dt_norm_spec {
     bool needed;            /* info.norm2 must be known before any update */
-    size_t params;          /* floats [0, params) count for it; 0: all */
-    dt_measure_fn *measure; /* NULL: none; else with `needed`, and without row_range */
+    size_t params;          /* floats [0, params) count in the norm; 0: all */
+    dt_measure_fn *measure; /* NULL: no measures; else needs `needed`, and no row_range */
     size_t measures;
-    size_t squares; /* with `needed`: doubles of dt__exchange_measured after the measures */
+    size_t squares; /* with `needed`: number of doubles that follow the measures in
+                     * dt__exchange_measured */
 };
 
-/* A rank's time in steps, seconds. */
+/* Seconds that a rank spent in steps. */
 struct dt_exchange_times {
     double wait, reduce, update, network;
 };
 
 struct dt_exchange_spec {
-    /* Collective over this many workers from first_worker on, without the bank; workers 0: over the
+    /* Over this many workers from first_worker on, without the bank; workers 0: over the
      * trainers. */
     int first_worker, workers;
     const int *worker_of; /* (R) worker of each replica; NULL: as in dt__replicas_assign */
-    int kind;             /* enum dt_exchange_kind; auto is resolved by create */
+    int kind;             /* enum dt_exchange_kind; dt__exchange_create resolves auto */
     size_t params;        /* P */
     int buckets;
-    const size_t *bucket_end; /* (buckets) bucket b is [bucket_end[b-1], bucket_end[b]) */
+    const size_t *bucket_end; /* (buckets) bucket b has floats [bucket_end[b-1], bucket_end[b]) */
     int replicas;             /* R, at most DT_EXCHANGE_REPLICAS */
     struct dt_wire_spec wire;
-    /* Weights, optimizer state and other state of updates; with a wire, the last is the error of
-     * rounded updates. At most DT_EXCHANGE_VECTORS. */
+    /* Number of vectors: weights, optimizer state and, with a rounded wire, the rounding error of
+     * updates as the last one. At most DT_EXCHANGE_VECTORS. */
     int vectors;
     struct dt_norm_spec norm;
     size_t tail; /* floats after each vector of the bank's books, for the caller's use */
-    /* Directory for the bank's books: the whole vectors of distributed rows, each followed by
-     * `behind` floats. They are in an unnamed file there if they are large (dt__is_backed) or
-     * /dev/shm is small. NULL: in memory. */
+    /* Directory for the bank's books: whole vectors of distributed rows, each followed by `tail`
+     * floats. Books are in an unnamed file there if they are large (dt__is_backed) or /dev/shm is
+     * small. NULL: in memory. */
     const char *books;
     dt_update_fn *update;
-    /* (row_ranges) row-sparse ranges, rising; each in one bucket */
+    /* (row_ranges) row-sparse ranges in rising order; each in one bucket */
     const struct dt_row_range *row_range;
     int row_ranges;
-    size_t most_inputs;             /* upper bound on inputs that a worker needs at once; 0: all */
-    dt_update_rows_fn *update_rows; /* if there are row-sparse ranges */
-    /* (matrices) rising, each in one bucket; not with row_range; borrowed by the exchange */
+    size_t most_inputs;             /* upper bound on the inputs that a worker needs at once; 0:
+                                     * all */
+    dt_update_rows_fn *update_rows; /* required with row-sparse ranges */
+    /* (matrices) in rising order, each in one bucket; not with row_range; borrowed by the
+     * exchange */
     const struct dt_factored *factored;
     int matrices;
-    dt_tile_fn *tile; /* if there are factored matrices */
+    dt_tile_fn *tile; /* required with factored matrices */
     dt_update_tile_fn *update_tile;
-    size_t copies; /* bytes shared by all ranks, for further state of update_tile */
+    size_t copies; /* bytes, shared by all ranks, for more state of update_tile */
     void *arg;
-    struct dt_exchange_times *times; /* the caller's; this rank's times are added to it */
+    struct dt_exchange_times *times; /* the caller's; the exchange adds this rank's seconds */
 };
 
 struct dt_exchange;
-/* Collective over the trainers, or over spec.workers workers (whose first one acts as the bank).
- * DT_EUSAGE: a spec beyond the bounds above. DT_EMEMORY: shared memory too
- * small for an explicit node or ordered (auto does without, and says so). */
+/* Collective over the trainers, or over spec.workers workers (the first acts as the bank).
+ * DT_EUSAGE: the spec exceeds the bounds above. DT_EMEMORY: shared memory is too small for a kind
+ * that was asked for, node or ordered (auto does without it, and prints that). */
 dt_status dt__exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
                               struct dt_exchange **out);
 void dt__exchange_destroy(struct dt_exchange *exchange);    /* collective over the trainers */
 int dt__exchange_which(const struct dt_exchange *exchange); /* the kind in use */
 
-/* Returns the whole vectors at the bank and, where one host has all ranks, at workers: to fill
- * before dt__exchange_start and to read between spans (NULL: not in this rank's memory; elsewhere
- * do not use). The bank's weights are always current, its optimizer's state as of the last
- * dt__exchange_gather, and its node's books, if any, as of the last gather. */
+/* Returns the whole vectors, to fill before dt__exchange_start and to read between spans. They are
+ * valid on the bank and, if one host has all ranks, on workers; a vector that is not in this rank's
+ * memory is NULL. The bank's weights are always current; its optimizer state, and its node's books
+ * if any, are those of the last dt__exchange_gather. */
 float *const *dt__exchange_vectors(struct dt_exchange *exchange);
-/* Returns, at workers with the norm, (measures + squares) doubles: this node's contribution to what
- * updates must know. At most one caller writes each, before its last bucket of a step is ready. The
- * squares are added to info.norm2. NULL without the norm. */
+/* With spec.norm.needed, returns on workers (measures + squares) doubles: this node's contribution
+ * to what updates must know; NULL without the norm. At most one rank writes each of them in a step,
+ * before its last bucket is ready. The squares are added to info.norm2. */
 double *dt__exchange_measured(struct dt_exchange *exchange);
-/* Returns the facts that updates of the last step had. */
+/* Returns what the updates of the last step knew. */
 struct dt_update_info dt__exchange_info(const struct dt_exchange *exchange);
-/* Returns the bytes for copies, aligned to a cache line. NULL: none are requested, or no matrix is
- * updated tile by tile: with several hosts, with a wire, or where shared memory is too small. */
+/* Returns the spec.copies bytes, aligned to a cache line. NULL: spec.copies is 0, or no matrix is
+ * updated tile by tile, as with several hosts, with a rounded wire, or if shared memory is too
+ * small. */
 void *dt__exchange_copies(struct dt_exchange *exchange);
-/* Returns, at the bank, the rounding error of a group's sums, (params); NULL: nothing is
+/* Returns, on the bank, the rounding error of a group's sums, (params); NULL: nothing is
  * rounded. */
 float *dt__exchange_error(struct dt_exchange *exchange, int group);
 /* Collective over the trainers.
@@ -325,74 +318,76 @@ float *dt__exchange_error(struct dt_exchange *exchange, int group);
  * keep them. Call it once, before the first span. */
 void dt__exchange_start(struct dt_exchange *exchange);
 
-/* Collective over the trainers.
- * Gathers the weights of distributed rows to the bank's vectors; with `all` also the optimizer's
- * state of slices that other hosts own, and the errors that they keep. Fills the bank's books, if
- * any. Call it between spans. */
+/* Collective over the trainers. Gathers the weights of distributed rows into the bank's vectors;
+ * with `all` also the optimizer state of slices that other hosts own, and the rounding errors that
+ * they keep. Fills the bank's books, if any. Call it between spans. */
 void dt__exchange_gather(struct dt_exchange *exchange, bool all);
-/* Returns whether the ranks of a host share its memory; else each rank is a separate node. */
+/* Returns whether the ranks of each host share memory; otherwise each rank is a separate node. */
 bool dt__exchange_is_shared(const struct dt_exchange *exchange);
 
-/* A span is a run of steps [from, until) between two synchronization points of bank and workers. It
- * ends early, at the same step on every rank, when any rank asks (stop, error, a due
+/* A span is the steps [from, until) between two synchronization points of bank and workers. It ends
+ * early, at the same step on every rank, if any rank asks for that (stop, error, a due
  * checkpoint). */
 enum dt_ask {
     DT_ASK_NONE = 0,
     DT_ASK_SYNC = 1,
     DT_ASK_STOP = 2,
     DT_ASK_ERROR = 4,
-    DT_ASK_GIVE_UP = 8, /* the step is void, as for ERROR, but the ranks are healthy */
+    DT_ASK_GIVE_UP = 8, /* the step has no effect, as for ERROR, but the ranks are healthy */
     DT_ASK_VOID = DT_ASK_ERROR | DT_ASK_GIVE_UP
 };
-/* Returns what this rank asks for. Called once a step (by a worker, and by a bank that is alone on
- * its host) or every 20 ms (by another bank). */
+/* Returns what this rank asks for. Workers, and a bank that is alone on its host, call it once a
+ * step; another bank calls it every 20 ms. */
 typedef int dt_ask_fn(void *arg);
 
 /* Worker: returns the weights to read. */
 const float *dt__exchange_weights(const struct dt_exchange *exchange);
 /* Worker: returns where to write a replica's gradient. Rows are whole without row-sparse ranges and
- * with reduce; touched is NULL at all ranks or at none. Matrices are whole without factored ones,
- * with the norm, with several hosts, and where shared memory is too small for factors. */
+ * with reduce: then touched is NULL, on all ranks. Matrices are whole without factored matrices,
+ * with the norm, with several hosts, and if shared memory is too small for factors. */
 struct dt_slot dt__exchange_slot(const struct dt_exchange *exchange, int replica);
-/* Returns where a worker lists, rising, the inputs whose rows it will read next, if rows are
- * distributed (row-sparse ranges on several hosts). It lists them before dt__exchange_end for the
- * step that follows, or before dt__exchange_pull. Afterwards these rows are contiguous from a
- * range's offset on, in the order of dt__exchange_inputs. NULL: rows are whole. */
+/* Worker: returns the list to fill, in rising order, with the inputs whose rows the worker reads
+ * next, if rows are distributed (row-sparse ranges on several hosts). Fill it before
+ * dt__exchange_end, for the step that follows, or before dt__exchange_pull. Afterwards these rows
+ * are contiguous, from each range's offset on, in the order of dt__exchange_inputs. NULL: rows are
+ * whole. */
 const struct dt_touched *dt__exchange_needs(const struct dt_exchange *exchange);
-/* Worker: returns the inputs whose rows its host has, until the step's end or the next pull. Always
- * the same pointer. */
+/* Worker: returns the inputs whose rows its host has until the end of the step or the next pull.
+ * The pointer never changes. */
 const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *exchange);
-/* Collective over the trainers.
- * Pulls the rows of the inputs that workers have listed, between steps. */
+/* Collective over the trainers. Pulls the rows of the inputs that workers have listed. Call it
+ * between steps. */
 void dt__exchange_pull(struct dt_exchange *exchange);
-/* Worker: begins step `step`. */
+/* Worker: starts step `step`. */
 void dt__exchange_begin(struct dt_exchange *exchange, uint64_t step);
 /* Worker: waits until the weights of `bucket` are those of this step. */
 void dt__exchange_need(struct dt_exchange *exchange, int bucket);
-/* Worker: marks the gradients of `bucket` of all its replicas as written, and its weights as no
- * longer read in this step. Called from the last bucket to the first. */
+/* Worker: marks the gradients of `bucket` of all this worker's replicas as written, and the weights
+ * of the bucket as no longer read in this step. Call it from the last bucket to the first. */
 void dt__exchange_ready(struct dt_exchange *exchange, int bucket);
 /* Worker: advances the exchange without waiting, in a long step whose gradients are ready. Messages
- * travel while some rank of each host calls this every few ms. Returns true if it did anything. */
+ * advance only while some rank of each host calls it every few ms. Returns whether it did
+ * anything. */
 bool dt__exchange_advance(struct dt_exchange *exchange);
-/* Worker: ends the step with what it asks for. Returns what all ranks asked for; anything but NONE
- * ends the span after this step on every rank (VOID: the weights are no longer those of any
- * step). */
+/* Worker: ends the step, and passes on what this worker asks for. Returns what all ranks asked for;
+ * anything but DT_ASK_NONE ends the span after this step on every rank. After DT_ASK_VOID the
+ * weights are not those of any step. */
 int dt__exchange_end(struct dt_exchange *exchange, int ask);
-/* Worker: asks at once, in a long step. Returns what the ranks of this host have asked for so
- * far. */
+/* Worker: asks during a long step, without waiting for its end. Returns what the ranks of this host
+ * have asked for so far. */
 int dt__exchange_consult(struct dt_exchange *exchange, int ask);
-/* Bank: serves steps [from, until); polls `ask`. Returns the asks that ended the span (NONE:
- * `until` was reached) and in *out_step the updates done. No weights change after it returns. A
- * single process does not call it: the rank is its own worker and does the steps itself. */
+/* Bank: serves steps [from, until), and calls `ask` regularly. Returns the asks that ended the span
+ * (DT_ASK_NONE: `until` was reached), and sets *out_step to the updates done. No weights change
+ * after it returns. A process alone does not call it: it is its own worker, and does the steps
+ * itself. */
 int dt__exchange_serve_span(struct dt_exchange *exchange, uint64_t from, uint64_t until,
                             dt_ask_fn *ask, void *arg, uint64_t *out_step);
-/* Worker: waits until all updates of the last step have been made, and releases the bank's
- * dt__exchange_serve_span: called once for each of those. */
+/* Worker: waits until all updates of the last step are done, and releases the bank's
+ * dt__exchange_serve_span. Call it once for each call of that. */
 void dt__exchange_settle(struct dt_exchange *exchange);
-/* Collective over the exchange's workers.
- * Waits until all have arrived. One rank of each node is its first, and may write the node's
- * weights between two steps, and between two barriers. */
+/* Collective over the exchange's workers. Waits until all have arrived. One rank of each node is
+ * its first, for which dt__exchange_is_first returns true; it may write the node's weights between
+ * two steps and between two barriers. */
 void dt__exchange_barrier(struct dt_exchange *exchange);
 bool dt__exchange_is_first(const struct dt_exchange *exchange);
 

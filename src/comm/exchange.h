@@ -1,15 +1,15 @@
-/* Internals of the exchange of sync training: from the replicas' gradients to new weights at every
+/* Internals of the exchange of sync training: from the replicas' gradients to new weights on every
  * rank.
  *
  * A node is the set of ranks of one host, which share memory. (With plain MPI_Reduce, and where
- * shared memory is too small, each rank is a separate node.) A node's agents do its part of the
- * exchange: they are its workers, or the bank if it has no workers. Every agent is also an owner:
- * the vector is cut into slices, and the owner of a slice sums its gradients, keeps its optimizer
- * state, updates it, and sends the new weights to all other nodes. Each agent sends and receives
- * its own messages; no rank forwards another rank's messages.
+ * shared memory is too small, each rank is a separate node.) The agents of a node do its part of
+ * the exchange: they are its workers, or the bank if it has no workers. Every agent is also an
+ * owner: the vector is cut into slices, and the owner of a slice sums its gradients, keeps its
+ * optimizer state, updates it, and sends the new weights to all other nodes. Each agent sends and
+ * receives its own messages; no rank forwards another rank's messages.
  *
- * This is how the flat vector is cut, here with two buckets, and two nodes of three and of one
- * agent:
+ * This is how the flat vector is cut, here with two buckets, and two nodes of three agents and of
+ * one:
  *
  *   vector  |----------------- bucket 0 -----------------|-------- bucket 1 --------|
  *   slices  |  0.0   |  0.1   |  0.2   |      1.0        | 0.0 | 0.1 | 0.2 |  1.0   |
@@ -24,22 +24,23 @@
  *   block    DT__TREE_BLOCK floats of a chunk: the sum of a block never leaves the cache
  *
  * In each node one agent acts for a chunk: it sums the gradients of the node's replicas, sends the
- * sum to the owner, and writes the new weights to the node's memory. On one node there are no
+ * sum to the owner, and writes the new weights to the node's memory. With one node there are no
  * messages, and the owner sums and updates in one pass.
  *
  * Gradients are summed in the order of a binary tree over the replicas, whichever ranks have them
- * (topology.h). A node sends each of its partial sums directly to the owner, so a
- * bucket takes two latencies at any number of nodes.
+ * (topology.h). A node sends each of its partial sums directly to the owner, so a bucket takes two
+ * latencies with any number of nodes.
  *
  * With a rounded wire there is a tree over each group's replicas, and one over the groups. The sum
- * of a group is rounded before it is added to the other groups' sums: by the node that holds the
- * whole group, so that it travels rounded, else by the owner. The owner sends the rounded update,
- * which each node adds to its weights. With an f32 wire all replicas are one group.
+ * of a group is rounded before it is added to the other groups' sums. If one node holds the whole
+ * group, that node rounds the sum, so that it travels rounded; otherwise the owner does. The owner
+ * sends the rounded update, which each node adds to its weights. With an f32 wire all replicas are
+ * one group.
  *
- * Where one node holds all ranks, the gradient of a matrix may remain two factors per replica
- * (struct dt_factored). The agent that updates a tile of the matrix multiplies each replica's
- * factors for that tile, and sums the products by the same tree. With the norm, which needs all
- * sums before the first update, gradients are whole, and such a matrix is only updated in tiles.
+ * If one node holds all ranks, the gradient of a matrix may stay two factors per replica (struct
+ * dt_factored). The agent that updates a tile of the matrix multiplies each replica's factors for
+ * that tile, and sums the products by the same tree. With the norm, which needs all sums before the
+ * first update, gradients are whole, and only the update of such a matrix goes tile by tile.
  *
  * A range of the vector has a kind: whole floats (whole.c), touched rows (rows.c), distributed rows
  * (rows_exchange.c) or tiles of a matrix (tiles.c). A kind is a struct of functions; the rest of
@@ -47,9 +48,10 @@
  * (node.c), on several (owners.c), or by plain MPI_Reduce and MPI_Bcast (reduce.c).
  *
  * Other files: exchange.c creates these structs; exchange_step.c has a step as trainers call it;
- * topology.c and layout.c nodes, and owners of slices; tree.c sums and updates; sum_norm.c the
- * norm; wire.c rounding; requests.c pending requests. Topology, layout, node memory and the step's
- * state are const except in the files that create them (scripts/house.sh rules).
+ * topology.c finds the nodes, and layout.c the owners of slices; tree.c sums and updates;
+ * sum_norm.c computes the norm; wire.c rounds; requests.c tracks pending requests. Topology,
+ * layout, node memory and the step's state are const except in the files that create them
+ * (scripts/house.sh rules).
  *
  * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
  * models", SC 2020, section 5 (the optimizer's state at owners); reduce-scatter and all-gather of
@@ -69,7 +71,7 @@
 
 enum {
     DT__TREE_BLOCK = DT_MEASURE_BLOCK, /* floats that are summed at once */
-    DT__TREE_DEPTH = 18 /* log2 of most replicas + 1; one more for a tree over groups' trees */
+    DT__TREE_DEPTH = 18 /* log2 of the most replicas, + 1; and 1 for the tree over groups */
 };
 /* Tags of messages between nodes in a step; dt__ranks_move uses 0. */
 enum {
@@ -83,20 +85,21 @@ enum {
 _Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
 _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
 
-/* Event counts in a node's shared memory. They rise by the same amount every step, so a waiter's
- * target is that amount times the number of steps begun. */
+/* Event counts in a node's shared memory. In every step each rises by the same amount, so a
+ * waiter's target is that amount times the number of steps started. */
 struct dt__bucket_events {
-    struct dt__event_count ready;   /* workers whose gradients are written (several nodes) */
-    struct dt__event_count updated; /* chunks and agents' ranges with new weights */
+    struct dt__event_count ready;   /* several nodes: workers that have written their gradients */
+    struct dt__event_count updated; /* chunks with new weights, and agents' ranges with new
+                                     * weights */
 };
 
 struct dt__control {
-    struct dt__event_count ended;  /* workers that ended a step: all its gradients are written */
-    struct dt__event_count normed; /* agents that have written their blocks of the norm */
+    struct dt__event_count ended;      /* workers that ended the step: all gradients are written */
+    struct dt__event_count normed;     /* agents that have written their blocks of the norm */
     struct dt__event_count norm_known; /* steps whose norm over all nodes is known */
     struct dt__event_count agreed;     /* steps whose asks all ranks know */
     struct dt__event_count settled;    /* workers that have all weights of a span's last step */
-    struct dt__event_count listed;     /* workers that have listed the inputs of the next batch */
+    struct dt__event_count listed;     /* workers that have listed the inputs they read next */
     struct dt__event_count pulled;     /* agents that have pulled rows between steps */
     _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
     int agreed_asks[2];
@@ -108,54 +111,57 @@ struct dt__kind;
 
 struct dt__range {
     const struct dt__kind *kind;
-    int bucket, index; /* index: among the ranges of its kind */
+    int bucket, index; /* index: number among the ranges of its kind */
     struct dt__floats at;
     int chunk, chunk_end;
 };
 
 struct dt__bucket {
     struct dt__floats at;
-    int range; /* its first one; the next bucket's follow its last */
+    int range; /* its first range; its ranges end at the next bucket's first */
     int chunk, chunk_end;
-    uint32_t increment; /* increment of `updated` per step: chunks plus agents with rows or tiles */
+    uint32_t increment; /* how much `updated` rises in a step: chunks, plus agents that have rows or
+                         * tiles */
 };
 
 struct dt__chunk {
     int bucket;
-    int node, owner_agent; /* owned by this agent of this node */
-    int agent;             /* agent that acts for it in this node */
-    int helper;            /* modulo their agents: the agent that acts for it in other nodes */
+    int node, owner_agent; /* the owner: this agent of this node */
+    int agent;             /* the agent that acts for the chunk in this node */
+    int helper;            /* modulo a node's number of agents: the agent that acts for the chunk in
+                            * other nodes */
     struct dt__floats at;
     int wire;     /* enum dt_wire */
-    size_t bytes; /* of its rounded floats */
-    /* Offsets in x->bytes. An owned chunk has the received sums of other nodes, one for each
-     * partial sum, in their order; another chunk has those partial sums of this node that cover a
-     * whole group. Then comes the rounded update; with f32, weights travel between their own
-     * places. */
+    size_t bytes; /* size of its rounded floats */
+    /* Offsets in x->bytes. First come partial sums: for an owned chunk, those received from other
+     * nodes, in their order; for another chunk, those of this node that cover a whole group. Then
+     * comes the rounded update. With f32, weights are sent from and received at their own
+     * addresses. */
     size_t sums, sums_each, update;
-    /* its offset among the floats that this agent acts for; owned: among those that it owns */
+    /* offset among the floats that this agent acts for; if it owns the chunk, among those that it
+     * owns */
     size_t acted_at, own_at;
 };
 
 struct dt__layout;
 
-/* A kind of range: how its gradients become weights. Functions are NULL if no backend that lists
- * the kind calls them; all kinds have range, update and move, and on several hosts also create,
- * begin, advance and done. */
+/* A kind of range: how its gradients become weights. A function is NULL if no backend with this
+ * kind calls it. All kinds have range, update and move; on several hosts also create, begin,
+ * advance and done. */
 struct dt__kind {
-    /* Finds range number `index`. Returns false if there are no more, or if this exchange has none
-     * of this kind, and their floats are whole. NULL: whole floats, which are all floats outside
-     * other ranges. */
+    /* Finds range number `index` of the kind. Returns false if there are no more, or if this
+     * exchange does not treat them as this kind, so that their floats are whole. NULL: whole
+     * floats, which are all floats outside other ranges. */
     bool (*range)(const struct dt_exchange *x, int index, struct dt__floats *out);
-    bool is_cut;    /* into chunks, which are summed one by one */
-    bool by_agents; /* every agent updates its own part; else chunk by chunk */
-    bool is_apart;  /* only owners have all floats; the node's vectors have some */
+    bool is_cut;    /* is cut into chunks, which are summed one by one */
+    bool by_agents; /* every agent updates its own part; false: chunk by chunk */
+    bool is_apart;  /* only owners have all floats; the node's vectors have some of them */
 
-    /* Allocates what determines the size of the node's memory, before that is mapped. */
+    /* Allocates the tables that determine the size of the node's memory, before that is mapped. */
     dt_status (*reserve)(struct dt_exchange *x, struct dt__layout *layout);
-    /* Returns the bytes of a range that a vector of the node has, from its start. NULL: all. */
+    /* Returns how many bytes of a range, from its start, a vector of the node has. NULL: all. */
     size_t (*bytes)(const struct dt_exchange *x, const struct dt__range *range, enum dt__use use);
-    /* Take memory for the node, and for each replica in place of whole gradients. */
+    /* Take memory for the node, or for a replica in place of whole gradients. */
     void (*map)(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm);
     void (*map_replica)(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
                         struct dt__shm *shm);
@@ -168,51 +174,51 @@ struct dt__kind {
     bool (*summed)(const struct dt_exchange *x);
     bool (*done)(const struct dt_exchange *x);
 
-    /* Sums and updates this agent's part of a range, in a step on one node. Returns the number of
-     * the bucket's `increment` that it has done. */
+    /* Sums and updates this agent's part of a range, in a step on one node. Returns how much of the
+     * bucket's `increment` this completes. */
     uint32_t (*update)(struct dt_exchange *x, const struct dt__range *range);
-    /* Adds the squares of this agent's sums of a range; for whole floats, of those in `at`. */
+    /* Adds the squares of this agent's sums of a range to the norm; for whole floats, of those in
+     * `at`. */
     void (*squares)(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
                     struct dt__norm *norm);
-    /* Collective over the trainers.
-     * Moves a range of the first `vectors` vectors between its owners and the bank; the errors of
-     * groups' sums follow the spec's vectors. */
+    /* Collective over the trainers. Moves a range of the first `vectors` vectors between its owners
+     * and the bank. Numbers after the spec's vectors are the errors of groups' sums. */
     void (*move)(struct dt_exchange *x, const struct dt__range *range, bool to_bank, int vectors);
 };
 extern const struct dt__kind dt__whole_kind, dt__touched_kind, dt__distributed_kind, dt__tiles_kind,
     dt__summed_tiles_kind;
 
-/* How a step is done: on one host (node.c), by owners on several (owners.c), or by MPI_Reduce and
- * MPI_Bcast (reduce.c). */
+/* How a step is done: on one host (node.c), by owners on several hosts (owners.c), or by MPI_Reduce
+ * and MPI_Bcast (reduce.c). */
 struct dt__backend {
-    const struct dt__kind *const *kinds;          /* whole floats first; then NULL */
+    const struct dt__kind *const *kinds;          /* whole floats first; NULL at the end */
     bool (*applies)(const struct dt_exchange *x); /* NULL: always */
     /* Completes the layout, and allocates memory. */
     dt_status (*prepare)(struct dt_exchange *x, struct dt__layout *layout);
     void (*begin)(struct dt_exchange *x); /* NULL: nothing to do */
-    /* Does what can be done now, and returns whether it did anything. NULL: nothing can be done
-     * before the end of a step. */
+    /* Does what can be done now. Returns whether it did anything. NULL: everything is done at the
+     * end of a step. */
     bool (*advance)(struct dt_exchange *x);
-    /* Returns true if the step is complete, apart from the agreement on what ranks ask for. */
+    /* Returns whether the step is complete, apart from the agreement on what ranks ask for. */
     bool (*done)(const struct dt_exchange *x);
     /* Does the rest of the step; returns what all ranks ask for. */
     int (*end)(struct dt_exchange *x);
 };
 extern const struct dt__backend dt__node_backend, dt__owners_backend, dt__reduce_backend;
 
-/* Stages in which first agents distribute what each node asks for. In stage i a node sends its asks
- * and those of the stride - 1 nodes before it to the nodes k stride ahead of it, 0 < k <
- * DT__ASKS_RADIX; stride is DT__ASKS_RADIX^i. Few nodes take one stage, in which each sends to
- * each: each message of a tree would queue after the gradients in its connection. 512 nodes take
- * three stages, with 31 messages instead of 511. */
+/* The stages in which the nodes' first agents distribute what each node asks for. In stage i a node
+ * sends its asks, and those of the stride - 1 nodes before it, to the nodes k stride after it, 0 <
+ * k < DT__ASKS_RADIX, where stride is DT__ASKS_RADIX^i. A few nodes take one stage, in which each
+ * sends to each; in a tree each message would queue after the gradients in its connection. 512
+ * nodes take three stages, with 31 messages instead of 511. */
 struct dt__asks {
-    int64_t stride; /* of the next stage; 0: none of this step has begun */
+    int64_t stride; /* of the next stage; 0: no stage of this step has started */
     int out, in[DT__ASKS_RADIX];
-    int come, left; /* of the last stage: messages received; in flight */
+    int come, left; /* messages of the last stage: received; in flight */
 };
 
-/* Several nodes: what remains to be done before the norm is known, and updates may be made. Only
- * sum_norm.c writes it. */
+/* Several nodes: what remains before the norm is known and updates may start. Only sum_norm.c
+ * writes it. */
 struct dt__norm_progress {
     int phases; /* remaining; 0: the norm is known */
     int left;   /* 1: the sum over the nodes is in flight */
@@ -224,11 +230,11 @@ struct dt__layout {
     struct dt__range *range;
     struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
     int chunks;
-    size_t grain;    /* of slices, in floats: a cache line, or a block of wire or norm */
-    bool is_one_cut; /* slices are cut from the whole vector: one owner per norm block */
-    /* blocks of the norm that several owners of rows share, rising; NULL: none */
+    size_t grain;    /* of slices, in floats: a cache line, or a block of the wire or of the norm */
+    bool is_one_cut; /* slices are cut from the whole vector, so each norm block has one owner */
+    /* norm blocks that several owners of rows share, in rising order; NULL: none */
     const struct dt_touched *edge;
-    size_t acted, own; /* floats of chunks that this agent acts for; that it owns */
+    size_t acted, own; /* floats of the chunks that this agent acts for; of those that it owns */
     size_t byte_count; /* size of x->bytes */
 };
 
@@ -236,21 +242,23 @@ struct dt__layout {
 struct dt__node_memory {
     struct dt__shared shared;
     struct dt__control *control;
-    /* Weights; at the bank's node the optimizer's state too. Of distributed rows only those that
-     * the node has pulled, contiguous, and no state. */
+    /* Weights; on the bank's node also the optimizer state. Of distributed rows a node has only the
+     * weights that it has pulled, contiguous. */
     float *vectors[DT_EXCHANGE_VECTORS];
-    float **slot; /* (R) gradients of the node's replicas, NULL for others */
+    float **slot; /* (R) gradients of the node's replicas; NULL for others */
     float *sums;  /* (P) sums that wait for the norm; NULL: the norm is not needed */
-    /* (norm_count) norms: of this node's agents, 0 for others; all_norms: of all nodes. After the
-     * blocks come spec.norm.measures, spec.norm.squares, and the squares of edges. */
+    /* (norm_count) norms: of this node's agents, 0 elsewhere; all_norms: of all nodes. After the
+     * blocks come spec.norm.measures, spec.norm.squares, and the squares of shared blocks
+     * (layout->edge). */
     double *norms, *all_norms;
     size_t norm_count;
-    /* (spec.copies bytes) of the node; NULL: no matrix is updated tile by tile */
+    /* (spec.copies bytes) shared by the node; NULL: no matrix is updated tile by tile */
     void *copies;
-    void **factors; /* (R) of the node's replicas; each NULL: gradients are whole */
-    /* Whole vectors at the bank's node, if only owners have rows or parts: to start from and to
-     * gather into, as large as the model and its state. Large ones are an unnamed file; the kernel
-     * keeps in memory what fits. Else NULL. */
+    void **factors; /* (R) factors of the node's replicas; entries are NULL where gradients are
+                     * whole */
+    /* Whole vectors on the bank's node, if only owners have all rows or parts: the start values,
+     * and the place to gather into, as large as the model and its state. Large books are in an
+     * unnamed file, of which the kernel keeps in memory what fits. NULL: no books. */
     struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
 };
@@ -261,24 +269,24 @@ struct dt__scratch {
     /* (DT__TREE_BLOCK) new weights of a block, before they are copied out; NULL: updates are in
      * place */
     float *fresh;
-    float *tiles;     /* (DT__TREE_DEPTH, most_tile) one tile per level */
+    float *tiles;     /* (DT__TREE_DEPTH, most_tile) one tile per level of the tree */
     size_t most_tile; /* floats */
 };
 
 /* State of a step. Only exchange_step.c writes it. */
 struct dt__step {
-    uint32_t tick;     /* steps begun since create, on every trainer */
+    uint32_t tick;     /* steps started since create, on every trainer */
     uint32_t steps;    /* steps that this agent has completed */
     uint32_t all_done; /* value of `ended` when all the node's workers have done this step */
     struct dt_update_info info;
-    int open;       /* 1: the step is pending; 0: it and the agreement are done */
+    int open;       /* 1: the step is pending; 0: the step and the agreement are done */
     uint32_t spans; /* synchronization points passed */
     struct dt__asks asks;
 };
 
 struct dt_exchange {
     struct dt_world *world;
-    struct dt_ranks all; /* the trainers; or spec.workers workers, whose first acts as bank */
+    struct dt_ranks all; /* the trainers, or spec.workers workers, whose first acts as the bank */
     struct dt_exchange_spec spec; /* with defaults resolved; its row ranges are copied */
     const struct dt__backend *backend;
     const struct dt__kind **kind; /* the backend's kinds that have ranges, then NULL */
@@ -286,7 +294,7 @@ struct dt_exchange {
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
 
-    /* Made by exchange.c; const elsewhere. */
+    /* Filled by exchange.c; const elsewhere. */
     const struct dt__topology *topo;
     const struct dt__layout *layout;
     const struct dt__node_memory *memory;
@@ -294,20 +302,21 @@ struct dt_exchange {
 
     /* Memory of this rank. */
     struct dt__scratch scratch;
-    unsigned char *bytes; /* sums and updates that are received or rounded (struct dt__chunk) */
-    float *state[DT_EXCHANGE_VECTORS]; /* (own) optimizer's, except at the bank's node */
-    /* (groups) errors of a group's rounded sum: (P) in the node's memory at the bank's node;
-     * (acted) at the node that holds the group; (own) if no node holds it */
+    unsigned char *bytes;              /* received or rounded sums and updates (struct dt__chunk) */
+    float *state[DT_EXCHANGE_VECTORS]; /* (own) optimizer state, except on the bank's node */
+    /* (groups) rounding errors of a group's sum: (P) in the node's memory on the bank's node;
+     * (acted) on the node that holds the group; (own) if no node holds the whole group */
     float **error;
     int errors;            /* groups whose errors are kept; 0: nothing is rounded */
     struct dt__rows *rows; /* row-sparse ranges; NULL: none */
-    /* State of a step, each written only by the file of its name; NULL: not in this exchange. */
+    /* State of a step, each written only by the file of that name; NULL: not used in this
+     * exchange. */
     struct dt__whole *whole;
     struct dt__rows_exchange *rows_exchange;
     struct dt__reduce *reduce;
     struct dt__norm_progress norm;
 
-    struct dt__requests requests; /* all that are in flight */
+    struct dt__requests requests; /* all requests in flight */
 };
 
 /* ---- layout --------------------------------------------------------------------------------- */
@@ -325,7 +334,7 @@ static inline int dt__ranges(const struct dt_exchange *x)
 {
     return x->layout->bucket[x->spec.buckets].range;
 }
-/* Returns the range, in whole blocks, whose squares this agent adds for the norm. */
+/* Returns the range of whole blocks whose squares this agent adds to the norm. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
 /* Returns the nth bucket of a step: buckets become ready from the last to the first. */
 static inline int dt__bucket_at(const struct dt_exchange *x, int nth)
@@ -334,33 +343,34 @@ static inline int dt__bucket_at(const struct dt_exchange *x, int nth)
 }
 /* Returns the rank, in x->all, of the agent that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
-/* Returns the bytes of a partial sum of the chunk; rounded: of a group. */
+/* Returns the bytes of a partial sum of the chunk. rounded: the sum covers a whole group, and
+ * travels rounded. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool rounded);
-/* Returns the address of a partial sum of the chunk: where another node's sum is received; where
- * this node's sum is sent from, which is the first replica's slot if it covers only part of a
+/* Returns the address of a partial sum of the chunk. Another node's sum is received there; this
+ * node's sum is sent from there, from the first replica's slot if the sum covers only part of a
  * group. */
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int partial);
-/* Returns where the chunk's new weights, or their rounded update, are sent from or received; NULL:
+/* Returns where the chunk's new weights, or their rounded update, are sent from or received. NULL:
  * they are not sent. */
 unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk *chunk);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
-/* Adds: out = left + right, (n) each; out may be one of them. */
+/* Adds left + right into out, (n) each. out may be left or right. */
 void dt__floats_add(size_t n, const float *left, const float *right, float *out);
 
-/* Squares of a sum, added as it is made: blocks of DT__TREE_BLOCK floats, each in eight
- * accumulators. */
+/* Adds the squares of a sum while the sum is computed: blocks of DT__TREE_BLOCK floats, each in
+ * eight accumulators. */
 struct dt__norm {
-    struct dt__floats at; /* the range that counts */
-    const float *sum;     /* of whole floats */
-    double *norms;        /* (blocks) */
-    /* layout->edge, and (edges, DT__TREE_BLOCK) the squares of these blocks */
+    struct dt__floats at; /* floats that count in the norm */
+    const float *sum;     /* the summed whole floats */
+    double *norms;        /* (blocks) results */
+    /* layout->edge, and (edges, DT__TREE_BLOCK) the squares of its blocks */
     const struct dt_touched *edge;
     double *squares;
-    bool open; /* a block has begun */
+    bool open; /* a block was started and is not complete */
     size_t block;
-    double *shared; /* its address in squares; NULL: it is no edge */
+    double *shared; /* the block's address in squares; NULL: the block is not shared */
     double partial[8];
 };
 /* Returns the number of floats of [at, end) before the next multiple of DT__TREE_BLOCK. */
@@ -369,32 +379,32 @@ static inline size_t dt__block_length(size_t at, size_t end)
     const size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
     return n < end - at ? n : end - at;
 }
-/* Returns the block of `floats` that begins at `at`; an empty one at their end. */
+/* Returns the block of `floats` that starts at `at`; an empty block at their end. */
 static inline struct dt__floats dt__block_at(struct dt__floats floats, size_t at)
 {
     return (struct dt__floats){at, at + dt__block_length(at, floats.end)};
 }
 /* Returns the squares of a block that several agents share; NULL: one agent has all of it. */
 double *dt__edge_squares(const struct dt__norm *norm, size_t block);
-/* Adds the squares of floats [offset, offset + n) that count; sum points at the first. */
+/* Adds the squares of those floats of [offset, offset + n) that count. sum points at the first. */
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
-/* Computes the norm's blocks of this agent's rows, and of whole floats in `at`, which is whole
- * blocks; sum is indexed as the whole vector. */
+/* Computes the blocks of the norm for this agent's rows, and for the whole floats in `at`, which
+ * must be whole blocks. sum: indexed like the whole vector. */
 void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats at);
-/* Passes the norm and the measures to updates, from all blocks. */
+/* Computes the norm from the blocks of all agents, and passes norm and measures to the updates. */
 void dt__norm_publish(struct dt_exchange *x, const double *norms);
-/* Takes the node's memory for the norm, if the norm is needed. */
+/* Takes memory for the norm from shm, if the norm is needed. */
 void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm);
-/* Sums and measures an owned chunk, if the norm is needed. */
+/* Sums an owned chunk, and measures the sum, if the norm is needed. */
 void dt__norm_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Several nodes: _begin begins a step; _advance does what can be done now, and returns whether it
- * did anything. */
+/* For several nodes. _begin starts a step; _advance does what can be done now, and returns whether
+ * it did anything. */
 void dt__norm_begin(struct dt_exchange *x);
 bool dt__norm_advance(struct dt_exchange *x);
 
-/* Computes this node's partial sums of another node's chunk, at dt__sum_at. */
+/* Writes this node's partial sums of another node's chunk to dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Calls spec.norm.measure, if set, for these sums; sum is indexed as the whole vector. */
+/* Calls spec.norm.measure, if set, for summed floats. sum: indexed like the whole vector. */
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
                         float *const *vectors);
 /* Sums an owned chunk over all replicas, into x->memory->sums. */
@@ -402,38 +412,40 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Updates the weights of an owned chunk, from x->memory->sums or, without the norm, from the sum
  * that it computes in the same pass. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Functions of kinds whose floats each node has whole. */
+/* Functions of the kinds of which each node has all floats. */
 void dt__whole_squares(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
                        struct dt__norm *norm);
 void dt__whole_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank,
                     int vectors);
-/* Return the vectors of an owned chunk, and the error of a group's sum: pointers shifted so that
- * the chunk's floats are at their offsets in the whole vector. */
+/* Return the vectors of an owned chunk, and the error of a group's sum. The pointers are shifted so
+ * that the chunk's floats are at their offsets in the whole vector. */
 void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
                        float *out[DT_EXCHANGE_VECTORS]);
 float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group);
-/* Adds all partial sums of this node in the first one's slot, as its operand of MPI_Reduce. */
+/* Adds up all partial sums of this node in the slot of the first one, which becomes the node's
+ * operand of MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* Passes to updates what they must know of the whole gradient. */
+/* Passes norm2 and measures, of the whole gradient, to the updates. */
 void dt__step_publish(struct dt_exchange *x, double norm2, const double *measures);
-/* Counts the step as done, unless it is void. Returns what all ranks ask for. */
+/* Counts the step as done, unless it has no effect (DT_ASK_VOID). Returns what all ranks ask
+ * for. */
 int dt__step_close(struct dt_exchange *x);
 
-/* Publishes what all ranks ask for to the ranks of this node that wait for it. */
+/* Publishes what all ranks ask for to the waiting ranks of this node. */
 void dt__asks_publish(struct dt_exchange *x, int asked);
-/* Takes what this node's workers ask for, and reads what its bank asks for. */
+/* Collects and resets what this node's workers ask for, and reads what its bank asks for. */
 int dt__asks_of_node(struct dt_exchange *x);
-/* `end` of the backends for several nodes. */
+/* The `end` function of the backends for several nodes. */
 int dt__step_end(struct dt_exchange *x);
 
-/* Waits for an event of the node; the time counts as waited. */
+/* Waits for an event of the node; the time counts as wait. */
 void dt__exchange_wait(struct dt_exchange *x, struct dt__event_count *event, uint32_t target,
                        const char *what);
-/* Advances the exchange until *left is 0; returns at once on one node. The time, except for sums
- * and updates, counts as network. */
+/* Advances the exchange until *left is 0; returns at once on one node. The time counts as network,
+ * except for sums and updates. */
 void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *what);
 
 #endif
