@@ -24,14 +24,14 @@
  *     stores these weights, row by      <---       sends the weights of the listed inputs
  *     row, from the range's start on
  *
- * One agent of a node exchanges messages with one owner of another node, on behalf of its whole
- * node. A node's memory and the bytes on a link do not grow with the number of nodes, since only
- * the owner's node has rows that its batch does not read.
+ * Each pair of an owner and another node exchanges messages through one agent of that node, on
+ * behalf of the whole node. A node's memory and the bytes on a link do not grow with the number of
+ * nodes, since only the owner's node has rows that its own batch does not read.
  *
  * With a rounded wire, bf16 or q8, each group's sum of a row is rounded to bf16 before it is added
- * to the other groups' sums. A partial sum that covers a whole group is sent in bf16; every rank
- * that sums a row rounds by itself, and rounding a rounded sum again does not change it. No
- * rounding error is kept: the next gradient of a row may be many steps away. */
+ * to the other groups' sums. A partial sum that covers a whole group is sent in bf16. Every rank
+ * that sums a row rounds it again, which does not change a sum that is already rounded. No rounding
+ * error is kept, since the next gradient of a row may be many steps away. */
 #ifndef DT_COMM_ROWS_H
 #define DT_COMM_ROWS_H
 
@@ -48,10 +48,10 @@ struct dt__range;
 struct dt__floats {
     size_t begin, end;
 };
-/* Use of a vector in the node's memory. */
+/* What a vector in the node's memory is used for. */
 enum dt__use { DT__WEIGHTS, DT__GRADIENT, DT__STATE };
 
-/* Returns the number of entries of a rising list that are below `row`. */
+/* Returns the number of entries below `row` in a rising list. */
 static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t row)
 {
     uint32_t from = 0, to = *list->count;
@@ -65,14 +65,15 @@ static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t
     return from;
 }
 
-/* Checks that ranges follow one another and end before `params`, so per-row tables are smaller than
- * the vectors, and their sizes cannot overflow. DT_EUSAGE. */
+/* Checks that the ranges rise without overlap and end before `params`. So per-row tables are
+ * smaller than the vectors, and their sizes cannot overflow. DT_EUSAGE. */
 dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params);
-/* Returns the lists (ranges) of a replica of this node; NULL: gradients of rows are whole. */
+/* Returns the lists (ranges) of touched rows of a replica of this node; NULL: gradients of rows are
+ * whole. */
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica);
 
-/* Functions (struct dt__kind) that touched and distributed rows have in common. dt__rows_create:
- * DT_EMEMORY; DT_EUSAGE: a range crosses the end of a bucket. */
+/* Functions that the kinds of touched and distributed rows share (struct dt__kind).
+ * dt__rows_create: DT_EMEMORY; DT_EUSAGE: a range crosses the end of a bucket. */
 dt_status dt__rows_create(struct dt_exchange *x, struct dt__layout *layout);
 bool dt__rows_range(const struct dt_exchange *x, int index, struct dt__floats *out);
 void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
@@ -80,54 +81,57 @@ void dt__rows_map(const struct dt_exchange *x, struct dt__node_memory *memory, i
 
 /* ---- owners of distributed rows -------------------------------------------------------------- */
 
-/* Functions of the kind of distributed rows. */
+/* Functions of the kind of distributed rows (struct dt__kind). */
 dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout);
 size_t dt__rows_bytes(const struct dt_exchange *x, const struct dt__range *range, enum dt__use use);
 void dt__rows_map_needs(const struct dt_exchange *x, struct dt__node_memory *memory,
                         struct dt__shm *shm);
-/* Returns the first input of an owner's block; owners are agents, node by node. */
+/* Returns the first input of an owner's block. Owners are agents, numbered node by node. */
 uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner);
-/* Rows of a range, or entries of a list: [begin, end). */
+/* Entries [begin, end) of a range's rows or of a list. */
 struct dt__indices {
     uint32_t begin, end;
 };
-/* Returns an owner's rows of a range. */
+/* Returns the rows of a range that an owner has. */
 struct dt__indices dt__rows_of_owner(const struct dt_exchange *x, int owner, int range);
-/* Returns the floats of this agent's rows of a range. */
+/* Returns the floats of the rows of a range that this agent owns. */
 struct dt__floats dt__rows_own(const struct dt_exchange *x, int range);
-/* Returns the greatest number of inputs whose rows a node has at once. */
+/* Returns an upper bound on the inputs whose rows a node has at the same time. */
 size_t dt__rows_most_pulled(const struct dt_exchange *x, int node);
 
 /* ---- sums and updates ------------------------------------------------------------------------ */
 
-/* Sums and updates rows `of` of a range. */
+/* Sums and updates the rows `of` of a range. */
 void dt__rows_update(struct dt_exchange *x, int range, struct dt__indices of,
                      float *const *vectors);
-/* Adds the squares of the summed rows of a range that are in `floats` and count for the norm. */
+/* Adds the squares of the summed rows of a range that are in `floats` and count in the norm. */
 void dt__rows_squares(struct dt_exchange *x, const struct dt__range *range,
                       struct dt__floats floats, struct dt__norm *norm);
 
 /* ---- distributed rows ------------------------------------------------------------------------ */
 
-/* Returns how many vectors rows have. */
+/* Returns the number of vectors in which rows have floats. */
 int dt__rows_vectors(const struct dt_exchange *x);
-/* Allocates the rows that this agent owns. DT_EMEMORY. */
+/* Allocates the vectors of the rows that this agent owns. DT_EMEMORY. */
 dt_status dt__rows_own_tables(struct dt_exchange *x);
-/* Returns the rows of a range that this agent owns, of one vector. */
+/* Returns the rows of a range that this agent owns, in one vector. */
 float *dt__rows_table(const struct dt_exchange *x, int range, int vector);
-/* Sums rows `of` of a range for a partial sum of this node, and writes them to `out` for their
- * owner: how many were touched, their numbers, their sums. Returns the end of what was written. */
+/* Sums the rows `of` of a range for a partial sum of this node, and writes to `out`, for their
+ * owner, how many were touched, their numbers and their sums. Returns the end of what was
+ * written. */
 unsigned char *dt__rows_pack(struct dt_exchange *x, int partial, int range, struct dt__indices of,
                              unsigned char *out);
-/* Records that packed rows of another node's partial sum are at `bytes`. Returns their end. */
+/* Records that the packed rows of another node's partial sum start at `bytes`. Returns their
+ * end. */
 unsigned char *dt__rows_map_packed(struct dt_exchange *x, int partial, int range,
                                    unsigned char *bytes);
-/* Merges the inputs that the node's workers will read into the list that dt__exchange_inputs
+/* Merges the workers' lists of inputs that they will read into the list that dt__exchange_inputs
  * returns. */
 void dt__rows_merge_needs(struct dt_exchange *x);
-/* Returns the entries of dt__exchange_inputs that belong to an owner. */
+/* Returns the entries of dt__exchange_inputs whose rows an owner has. */
 struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner);
-/* Returns the address of the weights of a range for these inputs, and their number of floats. */
+/* Returns the address of a range's weights for these entries of dt__exchange_inputs, and sets
+ * *out_floats to their number of floats. */
 float *dt__rows_pulled_at(const struct dt_exchange *x, int range, struct dt__indices inputs,
                           size_t *out_floats);
 /* Copies the weights of `count` inputs, which this agent owns, from a range to `out`, contiguous.

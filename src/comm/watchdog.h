@@ -2,14 +2,14 @@
  *
  * Every rank shows in its host's heartbeat table what it does, and when it last made progress. A
  * thread of every rank reads the table, and ends the job when a rank has made no progress for
- * run.stall_secs, or when a process has died. The thread runs while its rank is blocked, in MPI
- * too, and stops with its process: a rank whose thread does not look is stopped. Hosts exchange
- * messages between the bank and the first rank of every other host, sent whenever these wait or
- * make progress; a stop request travels with them.
+ * run.stall_secs, or when a process has died. The thread runs even while its rank is blocked, for
+ * example in MPI, but stops if its process is stopped: a rank whose thread does not look is
+ * stopped. The bank and the first rank of every other host exchange messages, sent whenever these
+ * ranks wait or make progress; a stop request travels with them.
  *
- * The table shows which rank's thread ends the job, and how long after the last sign of progress; S
- * is run.stall_secs. The rank nearest to the culprit reports first, and the other ranks leave its
- * abort the time to reach them, so that one line names the culprit:
+ * The table below shows which rank's thread ends the job, and how long after the last sign of
+ * progress; S is run.stall_secs. The rank nearest to the culprit reports first, and the other ranks
+ * leave its abort the time to reach them, so that one line names the culprit:
  *
  *   a process of the host has died      any of the host      at once; 3 s if it is asked to stop
  *   a rank of the host is stopped       any of the host      S
@@ -20,11 +20,11 @@
  *       whose rank is not alone there   the same             8 s more: its neighbours are first
  *   all ranks wait                      bank                 S + 12 s
  *
- * Ages are measured from when the looking thread itself last woke up late: a job that was suspended
+ * No age is counted from before the thread that looks last woke up late: a job that was suspended
  * as a whole, and continues, is not stalled.
  *
  * The thread starts before the first collective call of a job, with a private table, and switches
- * to the host's table when that exists. */
+ * to the host's table once that exists. */
 #ifndef DT_COMM_WATCHDOG_H
 #define DT_COMM_WATCHDOG_H
 
@@ -37,7 +37,7 @@
 
 enum { DT__PHASE_CHOICES = DT_PHASE_TEXT / 8 };
 
-/* A short text that may be read while it changes. */
+/* A short text that may be read while another thread changes it. */
 struct dt__phase {
     _Atomic uint64_t word[DT__PHASE_CHOICES];
 };
@@ -45,22 +45,22 @@ struct dt__phase {
 /* One rank's row. Times are of the host's monotonic clock. */
 struct dt__heartbeat {
     _Alignas(64) _Atomic int64_t progress_us; /* last progress, or start of a wait */
-    _Atomic int64_t awake_us;                 /* last look of its thread; 0: not seen here */
+    _Atomic int64_t awake_us;                 /* its thread's last look; 0: not seen on this host */
     _Atomic uint64_t step;
-    _Atomic uint64_t samples;  /* passed through its network in training */
+    _Atomic uint64_t samples;  /* samples trained on */
     _Atomic int wait_permille; /* 1 + recent fraction of time spent waiting; 0: unknown */
     struct dt__phase phase;    /* what the rank does */
     struct dt__phase wait;     /* what the rank waits for; "": it does not wait */
     _Atomic int present;       /* 0: not started yet, or about to end */
-    /* Held by its thread while it is present. The kernel reports the owner's death, also to
-     * processes that do not see its pid. */
+    /* The rank's thread holds this mutex while `present`. The kernel reports the death of a holder,
+     * even to processes that do not see its pid. */
     pthread_mutex_t life;
     int rank;
 };
 
 struct dt__heartbeat_table {
-    _Alignas(64) _Atomic int error; /* the first rank to claim it prints the host's error line */
-    _Atomic int stop;               /* mark of a stop request to a rank of this host; 0: none */
+    _Alignas(64) _Atomic int error; /* the first rank that claims it prints the host's error line */
+    _Atomic int stop;               /* mark of the stop request to a rank of this host; 0: none */
     int rows;
     struct dt__heartbeat row[];
 };
@@ -69,30 +69,31 @@ struct dt__heartbeat_table {
 struct dt__heartbeat_message {
     int64_t idle_us;       /* since any rank of the host made progress */
     int64_t stop;          /* mark of a requested stop; 0: none */
-    int64_t last;          /* no other message follows */
-    int64_t error_printed; /* the job ends: an error line was printed */
+    int64_t last;          /* this is the last message */
+    int64_t error_printed; /* the job ends, and an error line was printed */
     uint64_t step, phase[DT__PHASE_CHOICES];
 };
 
 /* A rank of another host that exchanges messages with this rank. */
 struct dt__peer {
-    /* as in its last message; the progress is its host's */
+    /* from its last message; the progress is that of its whole host */
     struct dt__heartbeat heartbeat;
     _Atomic int64_t heard_us; /* arrival of its last message */
-    _Atomic bool parted;      /* its host has ended normally; no more messages come */
-    MPI_Request request;      /* of the last message to it */
+    _Atomic bool parted;      /* its host has ended normally, and sends no more messages */
+    MPI_Request request;      /* the send of the last message to it */
     struct dt__heartbeat_message out;
 };
 
 struct dt__watchdog {
     _Atomic int64_t stall_us; /* 0: stalls are not watched */
-    double patience_secs;     /* as last set, also while stalls are not watched */
-    int stops;                /* stopped trainings so far; equal on every rank */
+    double patience_secs;     /* the value last set, kept while stalls are not watched */
+    int stops;                /* trainings stopped so far; the same on every rank */
     int64_t looked_us;        /* last look of the thread */
-    int64_t woke_us;          /* last look that came late */
+    int64_t woke_us;          /* the last look that came late */
     pthread_t thread, main;
     bool started, quit;
-    pthread_mutex_t lock; /* protects quit, and stops together with the process's stop request */
+    pthread_mutex_t lock; /* protects `quit`, and `stops` together with the process's stop
+                           * request */
     pthread_cond_t changed;
 
     struct dt__heartbeat_table *alone; /* this rank's private table, until the host's exists */
@@ -106,7 +107,7 @@ struct dt__watchdog {
     struct dt__peer *peer; /* capacity: one per rank */
     int peers;
     int64_t exchange_at_us;      /* when the next messages are due */
-    bool error_printed;          /* messages have reported that an error line was printed */
+    bool error_printed;          /* a message has said that an error line was printed */
     _Atomic int64_t listened_us; /* when this rank last received messages */
 };
 
@@ -114,15 +115,15 @@ struct dt__watchdog {
 
 enum { DT__LOOK_US = 200000 }; /* interval between looks of the thread */
 
-/* State of the error line of a table's host: not printed, claimed by a rank, printed (here or by
- * another host). */
+/* State of the host's error line: not printed; claimed by a rank; printed, on this host or another
+ * one. */
 enum { DT__ERROR_NONE, DT__ERROR_CLAIMED, DT__ERROR_PRINTED };
 
-/* Returns this process's world, the last one that was watched. NULL: none. */
+/* Returns the world of this process that was watched last; NULL: none. */
 struct dt_world *dt__watched_world(void);
 void dt__watched_world_store(struct dt_world *world);
 int64_t dt__now_us(void); /* host's monotonic clock */
-/* Stores without ordering: a look that sees the value a little late changes nothing. */
+/* Stores without ordering: it does no harm if a look sees the value a little late. */
 void dt__store_relaxed(_Atomic int64_t *place, int64_t value);
 void dt__phase_store(struct dt__phase *phase, const char *text);
 void dt__phase_load(const struct dt__phase *phase, char text[DT_PHASE_TEXT]);
@@ -134,18 +135,18 @@ int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table);
 bool dt__error_was_printed(const struct dt__watchdog *watchdog);
 /* Shows this rank as waiting for `what`. */
 void dt__watchdog_wait(struct dt_world *world, const char *what);
-/* Returns whether this rank is shown as waiting. A waiting rank that does work for other ranks is
- * no longer shown so, and must call dt__watchdog_wait again. */
+/* Returns whether this rank is shown as waiting. A waiting rank that works for other ranks is no
+ * longer shown as waiting, and must call dt__watchdog_wait again. */
 bool dt__watchdog_waits(const struct dt_world *world);
-/* Records progress; this rank no longer waits. */
+/* Records progress; this rank is no longer shown as waiting. */
 void dt__watchdog_progress(struct dt_world *world);
-/* Returns true at the one rank of this host that may print the error line, and writes its place in
- * the job, such as "[rank 2 on node7] ", to place. */
+/* Returns true on one rank of this host: the one that may print the error line. Writes the rank's
+ * place in the job, such as "[rank 2 on node7] ", to place. */
 enum { DT__PLACE = 128 };
 bool dt__error_claim(char place[DT__PLACE]);
-/* Marks the error line as printed. Other hosts are informed, so that they do not report the
- * consequences of the job's end; the _await function lets other ranks of the host wait for it, up
- * to `secs`. */
+/* Marks the error line as printed, and informs other hosts, so that they do not report the
+ * consequences of the job's end. dt__error_await: on other ranks of the host, waits up to `secs`
+ * until it is printed. */
 void dt__error_mark_printed(void);
 void dt__error_await(double secs);
 
@@ -156,21 +157,20 @@ void dt__error_await(double secs);
 void dt__heartbeat_exchange(struct dt_world *world);
 /* Returns the interval between messages in microseconds. */
 int64_t dt__exchange_period_us(const struct dt_world *world);
-/* Returns the number that a stop request carries. It grows with each training that was stopped, so
- * that a request for an earlier one is ignored. */
+/* Returns the number that a stop request carries. It rises with each training that was stopped, so
+ * that a request for an earlier training is ignored. */
 int dt__stop_mark(const struct dt__watchdog *watchdog);
-/* Makes this world the process's, or, if it was, sets none. */
+/* is_it: makes `world` the process's watched world. Otherwise, if it is that world, sets none. */
 void dt__watched_world_set(struct dt_world *world, bool is_it);
-/* Exchanges the last messages with a peer: MPI ends when all messages are received. */
+/* Exchanges the last messages with a peer, since MPI may end only when all messages are
+ * received. */
 void dt__peer_part(struct dt__peer *peer, MPI_Comm comm);
 
 /* ---- watchdog.c: the thread ----------------------------------------------------------------- */
 
-/* Not collective.
- * Starts the thread. world->rank, size and host_name[rank] are set. */
+/* Not collective. Starts the thread. world->rank, size and host_name[rank] must be set. */
 dt_status dt__watchdog_start(struct dt_world *world, double stall_secs);
-/* Collective over all ranks.
- * Switches to the host's table, and begins messages with other hosts. */
+/* Collective over all ranks. Switches to the host's table, and starts messages with other hosts. */
 void dt__watchdog_connect(struct dt_world *world);
 /* Not collective.
  * Ends the watch of this rank and of its peers: this rank may exit now. */

@@ -18,9 +18,9 @@
 #include "comm/watchdog.h"
 
 struct dt_ranks {
-    struct dt_world *world; /* NULL: none yet; waits block */
+    struct dt_world *world; /* NULL: not created yet, and waits block */
     MPI_Comm comm;          /* MPI_COMM_NULL: this rank is not in the set */
-    /* what they move and broadcast, for the watchdog; NULL: unspecified */
+    /* what the ranks move and broadcast, to show in the watchdog; NULL: unspecified */
     const char *what;
 };
 
@@ -32,26 +32,27 @@ struct dt__world_inside {
     MPI_Comm host; /* the ranks of this host */
     int host_rank, host_size;
     cpu_set_t own_cores; /* cores that this rank may use */
-    bool spin;           /* no more ranks than cores: a short spin pays */
+    bool spin;           /* the host has at least as many cores as ranks, so a short spin pays */
     int slack;           /* the program's timer slack in ns; 0: unchanged */
     struct dt__watchdog watchdog;
-    struct dt_world *whole; /* of which this world is a part, and which sees its progress; NULL */
+    struct dt_world *whole; /* the world that this one was split from, which sees its progress;
+                             * NULL: none */
     struct dt__arena *arena;
 };
 
-/* Collective over `all`.
- * Numbers disjoint communicators of the ranks of `all` by their lowest ranks; `part` is this
- * rank's. of: receives the number of each rank's. Returns how many there are. */
+/* Collective over `all`. Numbers the disjoint communicators of the ranks of `all` in the order of
+ * their lowest ranks. part: the one that has this rank. of: receives for each rank the number of
+ * its communicator. Returns how many there are. */
 int dt__number_parts(MPI_Comm all, MPI_Comm part, int *of);
 
-/* Wraps every MPI call: on failure prints call, place and MPI's text, and ends the job. */
+/* Wraps every MPI call. On failure prints the call, its place and MPI's text, and ends the job. */
 #define DT_MPI(call) dt__mpi_check((call), #call, __FILE__, __LINE__)
 void dt__mpi_check(int code, const char *call, const char *file, int line);
 /* Writes MPI's text for an error to `text`, and returns it. */
 const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
 
-/* State of a pending wait: short spin, then sleeps that grow; shown to the watchdog. Zeros but for
- * the first two members. */
+/* State of a pending wait: a short spin, then sleeps that grow; the watchdog shows it. Starts as
+ * zeros except for world and what. */
 struct dt__wait {
     struct dt_world *world;
     const char *what; /* shown as waited for */
@@ -61,7 +62,7 @@ struct dt__wait {
 /* Not collective.
  * Pauses a little. */
 void dt__wait_pause(struct dt__wait *wait);
-/* Restarts the back-off. Call it when something arrived. */
+/* Restarts the growth of the sleeps. Call it when something has arrived. */
 void dt__wait_progress(struct dt__wait *wait);
 /* Ends the wait. */
 void dt__wait_done(struct dt__wait *wait);
