@@ -1,6 +1,6 @@
-/* Async from creation to destruction, except the protocol itself (async_slots.h): which kind of
- * memory is used, which rank owns which slice, the layout of an owner's memory, what is moved at
- * the start and end of a span, and the counts. */
+/* Async from creation to destruction, except the protocol itself (async_slots.h): the choice of
+ * memory, the owners of slices, the layout of an owner's memory, the transfers at the start and end
+ * of a span, and the counts. */
 #include "comm/async.h"
 
 #include <string.h>
@@ -33,10 +33,11 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     if (async->workers >= DT__MOST_BUFFERS - 2)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", async->workers);
     DT_TRY(dt__rows_check(spec->row_range, spec->row_ranges, spec->params));
-    if (spec->params > SIZE_MAX / 64) /* sizes of a slot's vectors and lists cannot overflow */
+    if (spec->params > SIZE_MAX / 64) /* so that the sizes of a slot's vectors and lists cannot
+                                       * overflow */
         return dt_fail(DT_EMEMORY, "async: %zu parameters are beyond memory", spec->params);
-    /* One buffer is the newest, and one is being written; a worker that acts for the owner points
-     * at none. */
+    /* One buffer has the newest weights, and one is being written. In shared memory one buffer less
+     * suffices, since the worker that acts for the owner points at none. */
     slice->buffers = async->workers + (async->shared ? 1 : 2);
     at->vector = slice->params * sizeof(float);
     at->weights_each = dt__cache_lines(sizeof(struct dt__weights) + at->vector);
@@ -57,9 +58,9 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     return DT_OK;
 }
 
-/* Cuts the vector into slices, with floats in `owners` of them. The first slice is the bank's, for
+/* Cuts the vector into slices; `owners` of them have floats. The first slice is the bank's, with
  * its tickets and update log. It has all floats if there is one owner, none if the workers suffice
- * as owners, and else as many as each worker's slice. */
+ * as owners, and otherwise as many as each worker's slice. */
 static dt_status cut_slices(struct dt_async *async, int owners)
 {
     const struct dt_async_spec *spec = &async->spec;
@@ -71,7 +72,8 @@ static dt_status cut_slices(struct dt_async *async, int owners)
     size_t begin = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
-        const int part = owners == 1 ? 1 : i + 1 - first; /* slices up to this end */
+        const int part = owners == 1 ? 1 : i + 1 - first; /* slices with floats up to and including
+                                                           * this one */
         const size_t even = (size_t)((double)spec->params * part / parts);
         const size_t end = part == parts ? spec->params : even / DT__WIRE_BLOCK * DT__WIRE_BLOCK;
         const int worker = (i - 1) * workers / owning;
@@ -118,7 +120,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     return dt__onesided_window(world, &async->arena, async->slices, target);
 }
 
-/* Chooses shared memory if available, else windows. */
+/* Chooses shared memory if it is available, otherwise windows. */
 static dt_status async_choose_memory(struct dt_async *async)
 {
     int memory = async->spec.memory;
@@ -133,7 +135,7 @@ static dt_status async_choose_memory(struct dt_async *async)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Finds and allocates what this rank needs to act for the owner of a slice. */
+/* Finds and allocates what this rank needs in order to act for the owner of a slice. */
 static dt_status slice_open_owner(struct dt__slice *slice)
 {
     struct dt_async *async = slice->async;
@@ -149,7 +151,7 @@ static dt_status slice_open_owner(struct dt__slice *slice)
     return DT__ARENA_ALLOC(&async->arena, "answers", DT__TABLE(slice->answers, workers));
 }
 
-/* Allocates blocks for updates, and finds the lists of touched rows. */
+/* Allocates the blocks that updates use, and finds the lists of touched rows. */
 static dt_status async_open_blocks(struct dt_async *async)
 {
     const struct dt_async_spec *spec = &async->spec;
@@ -252,7 +254,7 @@ static void windows_share(struct dt_async *async)
     }
 }
 
-/* Moves a slice's part of the optimizer's state from the owner to the bank, or back. */
+/* Moves a slice's floats of the optimizer state from the owner to the bank, or back. */
 static void windows_move_state(struct dt_async *async, const struct dt__slice *slice, bool to_bank)
 {
     for (int i = 0; i < async->spec.states; i++)

@@ -1,6 +1,6 @@
-/* The owner's end of the slot protocol (async_slots.h): what the rank acting for an owner does
- * under the lock (take gradients, apply them, publish the weights), the answers of windows, spans,
- * and the bank's accounts of what was applied. */
+/* The owner's end of the slot protocol (async_slots.h): what the rank that acts for an owner does
+ * while it holds the lock (take gradients, apply them, publish the weights); the answers in
+ * windows; spans; and the bank's reading of what was applied. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -23,7 +23,8 @@ static void owner_publish(struct dt__slice *slice, int buffer)
     state->current = buffer;
 }
 
-/* Returns the smallest number of gradients of this span that any active worker has had applied. */
+/* Returns the lowest clock: the least number, over the active workers, of applied gradients of this
+ * span. */
 static uint64_t owner_lowest_clock(const struct dt__slice *slice)
 {
     const struct dt__slots_peer *peer = slice->state->peer;
@@ -57,7 +58,7 @@ static bool owner_has_waiting(const struct dt__slice *slice)
     return false;
 }
 
-/* Returns true if gradients wait and this rank has taken the lock. */
+/* Returns whether gradients wait and this rank has taken the lock. */
 static bool owner_lock(struct dt__slice *slice)
 {
     while (owner_has_waiting(slice) && owner_capacity(slice)) {
@@ -76,7 +77,7 @@ static void owner_unlock(struct dt__slice *slice)
     dt__add(slice, WORD_LOCK, (uint64_t)-1);
 }
 
-/* Checks a gradient's number: a gap in the numbers would be a lost gradient. */
+/* Checks a gradient's number: a gap in the numbers would mean a lost gradient. */
 static void expect_number(const struct dt__slice *slice, const struct dt_gradient_info *info,
                           int worker, uint64_t expected)
 {
@@ -86,8 +87,8 @@ static void expect_number(const struct dt__slice *slice, const struct dt_gradien
     dt__world_abort(slice->async->world, DT_EBUG);
 }
 
-/* Returns true if all of a gradient has arrived in its slot: in windows the doorbell may be
- * faster. */
+/* Returns whether all of a gradient has arrived in its slot. In windows the doorbell may arrive
+ * first. */
 static bool slot_is_complete(const struct dt__slice *slice, const struct dt_gradient *gradient,
                              const struct dt__slot *slot, uint64_t number)
 {
@@ -96,8 +97,8 @@ static bool slot_is_complete(const struct dt__slice *slice, const struct dt_grad
             slot->head.checksum == dt__slot_checksum(slice, gradient->info, gradient->grad));
 }
 
-/* Takes the worker's gradient number served + depth as the nth of this pass; returns false if its
- * doorbell has not rung, or it has not arrived. */
+/* Takes the worker's gradient number served + depth as the nth gradient of this pass. Returns false
+ * if its doorbell has not rung, or the gradient has not arrived. */
 static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, int n,
                            struct dt_gradient *out)
 {
@@ -105,7 +106,7 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
     struct dt__slots_peer *peer = &state->peer[worker];
     const uint64_t number = peer->served + depth;
     if (number >= peer->rung) return false;
-    /* the last doorbell gives its slot; the gradient before is in the other */
+    /* the last doorbell names its slot; the gradient before is in the other slot */
     const int place = number + 1 == peer->rung ? peer->slot : !peer->slot;
     struct dt__slot *slot =
         (struct dt__slot *)(slice->remote->memory + dt__slot_at(slice, worker, place));
@@ -118,7 +119,7 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
                                 .norm2 = slot->head.info.norm2,
                                 .staleness = state->step + (uint64_t)n - slot->head.info.version};
     if (!slot_is_complete(slice, out, slot, number)) {
-        peer->rung = number; /* the next gradient waits as well */
+        peer->rung = number; /* so that it and the next gradient are looked at again later */
         return false;
     }
     expect_number(slice, out->info, worker, number);
@@ -126,7 +127,7 @@ static bool owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, 
     return true;
 }
 
-/* Takes the waiting gradients, alternating between workers; returns their number. */
+/* Takes the waiting gradients, from each worker in turn. Returns their number. */
 static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
 {
     struct dt__slots_peer *peer = slice->state->peer;
@@ -149,12 +150,13 @@ static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
 
 /* ---- acting for the owner: apply ------------------------------------------------------------ */
 
-/* Returns the buffer for the next weights: of the free ones, the most recently retired, which is
- * still in the caches. */
+/* Returns the buffer for the next weights: of the free buffers the one that was retired last, which
+ * is still in the caches. */
 static int owner_target(const struct dt__slice *slice)
 {
     const uint64_t publication = slice->state->publication + 1;
-    const struct dt__weights *best = NULL; /* there are more buffers than hazard pointers */
+    const struct dt__weights *best = NULL; /* some buffer is free: there are more buffers than
+                                            * hazard pointers */
     int target = -1;
     for (int w = 0; w < slice->async->workers; w++) {
         const uint64_t hazard = dt__fetch(slice, dt__word(WORD_HAZARD, w));
@@ -170,9 +172,9 @@ static int owner_target(const struct dt__slice *slice)
     return target;
 }
 
-/* Applies n gradients, in order, to floats [from, to), which all change. range: the range of rows
- * that contains them, or NULL. It works block by block, in this core's cache; a block's new weights
- * are copied out at once, because other cores hold copies of the old ones. */
+/* Applies n gradients, in order, to floats [from, to), each of which changes. range: the range of
+ * rows that has these floats, or NULL. Works block by block, in this core's cache. The new weights
+ * of a block are copied out at once, because other cores' caches have the old ones. */
 static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
                          const struct dt_row_range *range, size_t from, size_t to)
 {
@@ -196,8 +198,8 @@ static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradien
     }
 }
 
-/* Applies n gradients, in order, to the touched rows of a range whose other rows do not change: the
- * buffer first gets the rows that it lacks, and is then updated in place. */
+/* Applies n gradients, in order, to the touched rows of a range whose other rows do not change.
+ * First the target buffer gets the rows that it lacks; then it is updated in place. */
 static void apply_rows(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
                        const struct dt_row_range *range)
 {
@@ -216,7 +218,8 @@ static void apply_rows(struct dt__slice *slice, int n, const struct dt_gradient 
     dt__row_log_append(slice, index, n, gradients);
 }
 
-/* Publishes the target, to which n gradients were applied, and acknowledges and logs them. */
+/* Publishes the target buffer, to which n gradients were applied, acknowledges the gradients and
+ * logs them. */
 static void owner_publish_applied(struct dt__slice *slice, int n,
                                   const struct dt_gradient *gradients)
 {
@@ -240,11 +243,11 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
         dt__replace(slice, dt__word(WORD_ACK, w), state->peer[w].served);
     }
     owner_raise_floor(slice, owner_lowest_clock(slice));
-    dt__replace(slice, WORD_STEP, state->step); /* the bank may end the span after it */
+    dt__replace(slice, WORD_STEP, state->step); /* after this the bank may end the span */
     owner_notify(slice, DT__WORKERS);
-    /* The bank sleeps unless a gradient asks for something, the span is about to end, or half the
-     * log is unread. This is checked after the step, so that a bank which closes the span either
-     * sees the step, or is notified of it. */
+    /* Wakes the bank only if a gradient asks for something, the span is about to end, or half of
+     * the log is unread. This is checked after the step is stored, so that a bank that closes the
+     * span either sees the step or is woken. */
     if (asks || dt__fetch(slice, WORD_TICKET) >= slice->async->until ||
         state->step - dt__fetch(slice, WORD_SEEN) >= slice->log_entries / 2)
         owner_notify(slice, DT__BANK);
@@ -273,7 +276,7 @@ static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *grad
     slice->async->busy_secs += dt__clock_secs() - start;
 }
 
-/* Applies what waits at a slice, unless another rank is doing so. */
+/* Applies the waiting gradients of a slice, unless another rank is doing so. */
 static void slice_combine(struct dt__slice *slice)
 {
     struct dt_gradient gradients[DT__ASYNC_AT_ONCE];
@@ -281,13 +284,14 @@ static void slice_combine(struct dt__slice *slice)
         const int n = owner_take(slice, gradients);
         if (n > 0) owner_apply(slice, n, gradients);
         owner_unlock(slice);
-        if (n == 0 && !slice->async->shared) break; /* a gradient is in flight */
+        if (n == 0 && !slice->async->shared) break; /* a gradient has not arrived yet */
     }
 }
 
 /* ---- the owner: answers, in windows ---------------------------------------------------------- */
 
-/* Retires a worker that leaves, once all its gradients are served: its clock no longer counts. */
+/* Retires a worker that leaves, once all its gradients are applied: from then on its clock does not
+ * count. */
 static void slice_retire(struct dt__slice *slice, int worker)
 {
     struct dt__slots_peer *peer = &slice->state->peer[worker];
@@ -298,9 +302,9 @@ static void slice_retire(struct dt__slice *slice, int worker)
     owner_raise_floor(slice, owner_lowest_clock(slice));
 }
 
-/* Returns true if a worker's request for weights may be answered: its clock is within the staleness
- * bound, and a slot will be free for its next gradient; or it leaves, and does not use the
- * answer. */
+/* Returns whether a worker's request for weights may be answered: its clock is within the staleness
+ * bound, and a slot will be free for its next gradient. A worker that leaves gets its answer at
+ * once, and does not use it. */
 static bool answer_is_due(const struct dt__slice *slice, int worker, uint64_t request)
 {
     const struct dt__slots_peer *peer = &slice->state->peer[worker];
@@ -312,8 +316,8 @@ static bool answer_is_due(const struct dt__slice *slice, int worker, uint64_t re
     return leaves || (in_time && peer->answers <= peer->applied + 1);
 }
 
-/* Sends the newest weights to all workers whose answers are due. Their buffer is pinned until it is
- * sent. */
+/* Sends the newest weights to all workers whose answers are due. Their buffer stays pinned until
+ * they are sent. */
 static void slice_answer(struct dt__slice *slice)
 {
     const struct dt__slots_state *state = slice->state;
@@ -367,7 +371,7 @@ void dt__async_open_span(struct dt_async *async, uint64_t from)
     }
 }
 
-/* Returns true if a worker has not left, or is owed an answer, or gradients wait. */
+/* Returns whether a worker has not left, an answer is owed, or gradients wait. */
 static bool slice_is_busy(const struct dt__slice *slice)
 {
     bool busy = false;
@@ -376,7 +380,8 @@ static bool slice_is_busy(const struct dt__slice *slice)
         busy |= slice->async->active[w] && dt__fetch(slice, dt__word(WORD_REQUEST, w)) != left;
         busy |= slice->answers[w].left;
     }
-    return busy || owner_has_waiting(slice); /* a leaving worker has rung before */
+    return busy || owner_has_waiting(slice); /* a worker rings its last doorbells before it
+                                              * leaves */
 }
 
 void dt__async_drain(struct dt_async *async)
@@ -392,7 +397,7 @@ void dt__async_drain(struct dt_async *async)
 
 /* ---- the bank: accounts --------------------------------------------------------------------- */
 
-/* Reads the next entries of the update log, at most `limit`, into out; returns their number. */
+/* Reads the next entries of the update log, at most `limit`, into out. Returns their number. */
 static int bank_read_log(struct dt__slice *slice, int limit, struct dt_applied *out)
 {
     const uint64_t step = dt__fetch(slice, WORD_STEP), seen = dt__fetch(slice, WORD_SEEN);
@@ -403,7 +408,7 @@ static int bank_read_log(struct dt__slice *slice, int limit, struct dt_applied *
         out[i] = slice->log[(seen + (uint64_t)i) % slice->log_entries];
     dt__replace(slice, WORD_SEEN, seen + (uint64_t)n);
     if (dt__fetch(slice, WORD_STEP) - seen >= slice->log_entries)
-        owner_notify(slice, DT__WORKERS); /* it was full, perhaps only by now */
+        owner_notify(slice, DT__WORKERS); /* the log may have been full until now */
     return n;
 }
 
@@ -436,7 +441,7 @@ int dt__async_serve(struct dt_async *async, int limit, struct dt_applied *out)
 
 void dt__async_close(struct dt_async *async)
 {
-    const uint64_t beyond = UINT64_C(1) << 62; /* later than any span's end */
+    const uint64_t beyond = UINT64_C(1) << 62; /* more than the number of any span's last update */
     if (async->closed) return;
     async->closed = true;
     const uint64_t begun = dt__add(&async->slice[0], WORD_TICKET, beyond);
@@ -447,7 +452,7 @@ bool dt__async_over(struct dt_async *async)
 {
     struct dt__slice *slice = &async->slice[0];
     if (dt__fetch(slice, WORD_SEEN) < async->until) return false;
-    owner_raise_floor(slice, DT__SPAN_OVER); /* no worker waits for a clock any more */
+    owner_raise_floor(slice, DT__SPAN_OVER); /* no worker waits for a clock from now on */
     owner_notify(slice, DT__WORKERS);
     return true;
 }

@@ -1,19 +1,19 @@
-/* Touched rows (async_slots.h): the lists in a slot, and the row log, which gives the buffer that
- * becomes the next weights the rows that it lacks.
+/* Touched rows (async_slots.h): their lists in a slot, and the row log, which tells which rows the
+ * next buffer lacks.
  *
- * In shared memory a gradient has, of each range of touched rows, only those that the batch
- * touched: contiguous from the range's offset on, with their numbers in a list after the gradient.
+ * In shared memory a gradient has only those rows of a row-sparse range that its batch touched:
+ * contiguous from the range's offset on, with their numbers in a list after the gradient.
  *
- * A buffer lacks the rows that were written since it was last published. The row log names them;
- * they are copied from the newest weights, and then the gradients are applied to the buffer in
- * place. So readers see whole versions, whose rows do not change while they have them, and the cost
- * of an update depends on the number of touched rows, not of all rows.
+ * A buffer lacks the rows that were written since it was last published. The row log has their
+ * numbers; the rows are copied from the newest weights, and then the gradients are applied to the
+ * buffer in place. So readers see whole versions, whose rows do not change while they are read, and
+ * the cost of an update depends on the number of touched rows, not of all rows.
  *
- * A range's log is a ring of row numbers, in the order in which rows were written. Each buffer
- * records up to which entry it has the rows. A buffer that lacks more entries than the ring holds
- * gets the whole range: from there on one long copy is not slower than many short ones. Only ranges
- * whose updates change just the touched rows have a log; in other ranges all rows are written each
- * time. */
+ * A range's log is a ring of row numbers, in the order in which rows were written. For each buffer
+ * it has the number of entries whose rows the buffer has. If a buffer lacks more entries than the
+ * ring holds, the whole range is copied: from that size on one long copy is not slower than many
+ * short ones. A range has a log only if its updates change just the touched rows; otherwise all
+ * rows are written each time. */
 #include <string.h>
 
 #include "comm/async_slots.h"
@@ -21,7 +21,7 @@
 
 /* ---- lists of touched rows ------------------------------------------------------------------ */
 
-enum { LINE = 64 /* of the cache: a list's count has a separate one */ };
+enum { LINE = 64 /* size of a cache line: each list's count has its own line */ };
 
 static size_t list_bytes(const struct dt_row_range *range)
 {
@@ -66,18 +66,19 @@ float *dt__rows_expand(struct dt_async *async, const struct dt_row_range *range,
 /* A range's row log. */
 struct row_log {
     uint64_t *written; /* rows logged so far */
-    uint64_t *has;     /* (buffers) entries whose rows a buffer has */
+    uint64_t *has;     /* (buffers) log entries whose rows each buffer has */
     uint32_t *row;     /* (entries) ring */
     size_t entries;
 };
 
-/* Returns the entries of a ring: for more rows, one copy of all is as fast as copies row by row. */
+/* Returns the number of entries in a range's ring. For more rows, copying all is as fast as copying
+ * row by row. */
 static size_t log_entries(const struct dt_row_range *range)
 {
     return range->touched_alone ? range->rows / 8 + 1 : 0;
 }
 
-/* Returns the bytes of all ranges' counts, which are before the rings. */
+/* Returns the bytes of the counts of all ranges, which precede the rings. */
 static size_t counts_bytes(const struct dt__slice *slice)
 {
     return (size_t)slice->async->spec.row_ranges * (1 + (size_t)slice->buffers) * sizeof(uint64_t);
@@ -104,8 +105,8 @@ static struct row_log row_log_of(const struct dt__slice *slice, int range)
                             .entries = log_entries(&slice->async->spec.row_range[range])};
 }
 
-/* Copies the rows of entries [from, *log->written). Rows are anywhere in memory, so the next ones
- * are prefetched. */
+/* Copies the rows of log entries [from, *log->written). The rows are scattered in memory, so the
+ * next ones are prefetched. */
 static void copy_logged(const struct row_log *log, uint64_t from, size_t width,
                         const float *restrict source, float *restrict to)
 {

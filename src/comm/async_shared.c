@@ -1,5 +1,6 @@
-/* Async over memory that the ranks of one host share: control words are the processor's atomics,
- * payload is written and read in place, and a waiting rank sleeps at an event count. */
+/* Async in memory that the ranks of one host share: operations on control words are the processor's
+ * atomics, gradients and weights are written and read in place, and a waiting rank sleeps on an
+ * event count. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -11,12 +12,12 @@
 static const double SLEEP_SECS = 0.02;
 
 struct shared {
-    struct dt__onesided remote; /* first, because operations are passed its address */
+    struct dt__onesided remote; /* first, so that a pointer to it is a pointer to the struct */
     struct dt_world *world;
     struct dt__shared mapping;
-    struct dt__event_count *news; /* (2), by enum dt__end; after the protocol's memory */
+    struct dt__event_count *news; /* (2) one for each enum dt__end; after the protocol's memory */
     uint32_t seen;                /* news that this rank has seen */
-    const char *what;             /* waited for last */
+    const char *what;             /* what this rank waited for last */
 };
 
 static uint64_t shared_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
@@ -34,7 +35,7 @@ static void shared_sync(struct dt__onesided *remote)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Sleeps until there is news; a notification since the last look ends the sleep at once. */
+/* Sleeps until there is news. A notification since the last look ends the sleep at once. */
 static void shared_pause(struct dt__onesided *remote, const char *what)
 {
     struct shared *shared = (struct shared *)remote;
@@ -53,7 +54,7 @@ static void shared_notify(struct dt__onesided *remote, enum dt__end whom)
 
 static void shared_progress(struct dt__onesided *remote)
 {
-    (void)remote; /* stores arrive without help */
+    (void)remote; /* stores arrive by themselves */
 }
 
 static void shared_close(struct dt__onesided *remote)

@@ -180,7 +180,7 @@ struct dt__slots_state {
     uint64_t applied; /* gradients applied since create */
     uint64_t publication, floor;
     int current, target; /* buffers: of the newest weights, and of the next ones */
-    int next;            /* worker whose doorbell is read next */
+    int next;            /* worker whose gradients are looked at first */
     struct dt__slots_peer peer[];
 };
 

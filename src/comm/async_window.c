@@ -1,14 +1,13 @@
-/* Async over an MPI window: gradients are sent by MPI_Rput. Operations of workers on control words
- * are sent to the owner as messages, which it executes in their order, and weights are returned as
- * messages. Each owner of weights is a target: a rank whose memory in the window other ranks put
- * to.
+/* Async in an MPI window: gradients are sent by MPI_Rput. Workers send operations on control words
+ * as messages to the owner, which executes them in order, and owners send weights as messages. Each
+ * owner of weights is a target: a rank into whose memory in the window other ranks put.
  *
  * An owner may be a worker that computes, and MPI transfers nothing for a rank that is not inside
  * MPI (osc/pt2pt). So every wait is a loop in which the rank continues to serve its own memory, and
  * nothing here blocks: neither a flush, which waits for everything in flight, nor an
- * MPI_Accumulate, which needs one. For the same reason owners send weights: receiving a message
- * means that they are complete. A get would first have to be requested, by a rank that has other
- * ranks to serve. */
+ * MPI_Accumulate, which needs a flush. For the same reason owners send the weights: once the
+ * message is received, they are complete. With a get the worker would first have to ask, and wait
+ * for, an owner that has other ranks to serve. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -17,11 +16,11 @@
 #include "comm/requests.h"
 #include "comm/world.h"
 
-/* Capacity for operations in flight: a gradient begins two operations on control words at each
- * owner, three at the bank, and gets three unused bytes. */
+/* MOST_BEGUN: capacity for operations in flight. A gradient takes two operations on control words
+ * at each owner, three at the bank, and three gets of an unused byte. */
 enum { CACHE_LINE = 64, MOST_BEGUN = 8 };
 
-/* Tags of messages; those between two ranks keep their order, so no others are needed. */
+/* Tags of messages. Messages between two ranks keep their order, so these suffice. */
 enum { TAG_ANSWER, TAG_CONTROL, TAG_BEFORE };
 
 /* An operation on a control word, as a message. */
@@ -29,23 +28,23 @@ struct control {
     uint64_t value;
     int word;
     enum dt__op op;
-    bool fetch; /* the value before is returned */
-    int left;   /* messages of it in flight */
+    bool fetch; /* the former value is sent back */
+    int left;   /* messages of this operation in flight */
 };
 
-/* Sleep of the bank between looks: each operation of a worker may wait for it to enter MPI
+/* Sleep of the bank between looks: an operation of a worker may wait until the bank enters MPI
  * (osc/pt2pt). */
 static const double NAP_SECS = 50e-6;
 
 struct window;
 struct target {
-    struct dt__onesided remote; /* first, because operations are passed its address */
+    struct dt__onesided remote; /* first, so that a pointer to it is a pointer to the struct */
     struct window *window;
     int owner;
     MPI_Aint pad;                       /* bytes before the first cache line */
-    MPI_Aint unused;                    /* where an unused byte is */
+    MPI_Aint unused;                    /* offset of an unused byte */
     struct control control[MOST_BEGUN]; /* used in turn */
-    char byte[MOST_BEGUN];              /* used in turn, receive the unused byte */
+    char byte[MOST_BEGUN];              /* used in turn, to receive the unused byte */
     unsigned next, next_byte;
 };
 
@@ -54,7 +53,7 @@ struct window {
     MPI_Win win;
     struct dt__requests requests; /* all pending requests of this rank */
     int rank;
-    struct dt__onesided *own; /* this rank's target; NULL: it owns nothing */
+    struct dt__onesided *own; /* this rank's target; NULL: this rank owns no weights */
     struct dt__wait wait;
     struct target target[];
 };
@@ -66,8 +65,8 @@ static struct target *target_of(struct dt__onesided *remote)
 
 /* ---- payload -------------------------------------------------------------------------------- */
 
-/* Begins a put. Short puts stay here (osc/pt2pt) until a flush, or until something requests an
- * answer: here a get of an unused byte. */
+/* Starts a put. Short puts do not leave this rank (osc/pt2pt) until a flush, or until an operation
+ * needs an answer: here the get of an unused byte. */
 static void window_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                        size_t length)
 {
@@ -86,7 +85,7 @@ static void window_put(struct dt__onesided *remote, int *left, size_t offset, co
 
 /* ---- control words -------------------------------------------------------------------------- */
 
-/* Operates on a control word. Only owners reach their own words. */
+/* Operates on a control word. Only an owner calls it, on its own words. */
 static uint64_t window_fetch_op(struct dt__onesided *remote, int word, enum dt__op op,
                                 uint64_t value)
 {
@@ -112,8 +111,8 @@ static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, 
                      requests->comm, dt__request_add(requests, &control->left)));
 }
 
-/* Advances pending requests, and executes the operations that other ranks have begun on this rank's
- * words. */
+/* Advances pending requests, and executes the operations that other ranks have started on this
+ * rank's words. */
 static void window_progress(struct dt__onesided *remote)
 {
     struct window *window = target_of(remote)->window;
@@ -135,7 +134,7 @@ static void window_progress(struct dt__onesided *remote)
     }
 }
 
-/* MPI_Win_sync is no barrier in osc/rdma of Open MPI 4.1. */
+/* A full barrier: MPI_Win_sync is none in osc/rdma of Open MPI 4.1. */
 static void window_sync(struct dt__onesided *remote)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -211,8 +210,8 @@ static const struct dt__onesided_ops OPS = {
     .expect = window_expect,
 };
 
-/* Allocates the window. The trainers' communicator returns errors, which may differ by rank: all
- * agree on one. */
+/* Allocates the window. The trainers' communicator returns errors, which may differ by rank, so the
+ * ranks agree on one. */
 static dt_status window_allocate(struct window *window, size_t bytes, void **base)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -227,7 +226,7 @@ static dt_status window_allocate(struct window *window, size_t bytes, void **bas
     return dt__ranks_agree(window->world->trainers, status);
 }
 
-/* Allocates what this rank needs. *own: bytes of the window that it will own. */
+/* Allocates what this rank needs. *own: bytes of the window for this rank's memory. */
 static dt_status window_prepare(struct dt_world *world, struct dt__arena **arena, int targets,
                                 const struct dt__window_target *of, struct window **out,
                                 size_t *own)

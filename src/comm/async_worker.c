@@ -1,8 +1,8 @@
-/* The worker's end of the slot protocol (async_slots.h): first in shared memory, then in windows,
- * then the public functions, which choose between the two. */
+/* The worker's end of the slot protocol (async_slots.h): functions for shared memory, functions for
+ * windows, and the public functions, which choose between the two. */
 #include "comm/async_slots.h"
 
-/* Sets a control word of this worker at all owners, in windows. */
+/* In windows, sets a control word of this worker at all owners. */
 static void worker_post(struct dt_async *async, int word, uint64_t value)
 {
     for (int i = 0; i < async->slices; i++) {
@@ -11,7 +11,7 @@ static void worker_post(struct dt_async *async, int word, uint64_t value)
     }
 }
 
-/* Rings, in windows, the doorbells of gradients that have left, in their order. */
+/* In windows, rings the doorbells of the gradients that have left this rank, in order. */
 static void worker_ring(struct dt_async *async)
 {
     for (uint64_t slot; async->own.rung < async->own.sent; async->own.rung++) {
@@ -21,7 +21,7 @@ static void worker_ring(struct dt_async *async)
     }
 }
 
-/* Acts for owners, and rings doorbells. */
+/* Acts for the owners that this rank may act for, and rings doorbells. */
 static void worker_serve(struct dt_async *async)
 {
     dt__async_serve_own(async);
@@ -38,8 +38,8 @@ static void worker_pause(struct dt_async *async, const char *what)
 
 /* ---- shared memory -------------------------------------------------------------------------- */
 
-/* Waits until at most `most` of this worker's gradients are not applied; returns how many are
- * not. */
+/* Waits until at most `most` of this worker's gradients are unapplied. Returns the number of
+ * unapplied ones. */
 static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
 {
     const int ack = dt__word(WORD_ACK, async->worker);
@@ -49,7 +49,7 @@ static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
     return waiting;
 }
 
-/* Waits until the staleness bound lets this worker begin. */
+/* Waits until the staleness bound allows this worker another gradient. */
 static void shared_await_clock(struct dt_async *async)
 {
     for (;;) {
@@ -60,15 +60,16 @@ static void shared_await_clock(struct dt_async *async)
     }
 }
 
-/* Clears the hazard word: a worker points at no buffer while it may act for the owner, because
- * there is one buffer less than that would need. */
+/* Clears the hazard word: a worker that may act for the owner points at no buffer, because there is
+ * one buffer less than that would need. */
 static void shared_clear_hazard(struct dt_async *async)
 {
     dt__replace(async->slice, dt__word(WORD_HAZARD, async->worker), 0);
 }
 
-/* Protects the newest weights from being overwritten; returns their buffer. Another rank may have
- * begun to overwrite them before the hazard word became visible: then there are newer ones. */
+/* Protects the newest weights from being overwritten, and returns their buffer. If another rank
+ * started to overwrite them before the hazard word became visible, there are newer weights, and it
+ * tries again. */
 static int shared_protect_newest(struct dt_async *async)
 {
     struct dt__slice *slice = async->slice;
@@ -90,7 +91,7 @@ static bool shared_begin(struct dt_async *async)
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
-/* Asks all owners for the weights of the next gradient. */
+/* Requests the weights for the next gradient from all owners. */
 static void windows_ask(struct dt_async *async)
 {
     async->own.asked++;
@@ -118,7 +119,7 @@ static void windows_await(struct dt_async *async)
     async->own.awaits = false;
 }
 
-/* Waits until all that this worker has put has left it. */
+/* Waits until everything that this worker has put has left this rank. */
 static void windows_await_put(struct dt_async *async)
 {
     while (async->own.rung < async->own.sent)
@@ -136,7 +137,7 @@ static bool windows_begin(struct dt_async *async)
     return async->own.ticket < async->until;
 }
 
-/* Leaves the span: notifies all owners, which then no longer count this worker's clock. */
+/* Leaves the span: notifies all owners, which from then on do not count this worker's clock. */
 static void windows_leave(struct dt_async *async)
 {
     windows_await_put(async);
@@ -144,7 +145,7 @@ static void windows_leave(struct dt_async *async)
     if (async->own.awaits) windows_await(async);
 }
 
-/* Begins to put the gradient to all owners, and requests the next weights. */
+/* Starts to put the gradient to all owners, and requests the next weights. */
 static void windows_put(struct dt_async *async, const struct dt_gradient_info *info)
 {
     const float *grad = dt__async_grad(async);
@@ -154,7 +155,7 @@ static void windows_put(struct dt_async *async, const struct dt_gradient_info *i
         slice->put_head[async->own.slot].info = *info;
         slice->put_head[async->own.slot].info.version = slice->answer.head.version;
     }
-    /* Requested before the puts: after them the request would wait until they have left. */
+    /* The request comes before the puts: after them it would wait until they have left. */
     windows_ask(async);
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];

@@ -8,11 +8,12 @@
  *
  * Blocks are cut at multiples of DT__WIRE_BLOCK in the flat vector, and at a bucket's ends, so
  * rounding does not depend on which rank rounds which range. The functions act on any range whose
- * ends are such cuts. Both ends of a link have the same bits of rounded floats. Source: Seide et
- * al., "1-bit stochastic gradient descent and its application to data-parallel distributed training
- * of speech DNNs", Interspeech 2014 (error feedback); Tang et al., "DoubleSqueeze: parallel
- * stochastic gradient descent with double-pass error-compensated compression", ICML 2019 (both
- * ways). */
+ * ends are such cuts. Both ends of a link have the same bits of rounded floats.
+ *
+ * Source: Seide et al., "1-bit stochastic gradient descent and its application to data-parallel
+ * distributed training of speech DNNs", Interspeech 2014 (error feedback); Tang et al.,
+ * "DoubleSqueeze: parallel stochastic gradient descent with double-pass error-compensated
+ * compression", ICML 2019 (both ways). */
 #ifndef DT_COMM_WIRE_H
 #define DT_COMM_WIRE_H
 
