@@ -107,9 +107,9 @@ static dt_status openblas_need(void)
 static void onednn_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
-    const bool asked = !strcasecmp(kernel, DT__ONEDNN) && !dt__onednn_load();
-    if (asked) dnnl.set_max_cpu_isa(isa);
-    blas.onednn = asked && (dnnl.get_effective_cpu_isa() & isa) == isa;
+    const bool named = !strcasecmp(kernel, DT__ONEDNN) && !dt__onednn_load();
+    if (named) dnnl.set_max_cpu_isa(isa);
+    blas.onednn = named && (dnnl.get_effective_cpu_isa() & isa) == isa;
 }
 
 bool dt__blas_choose(const char *kernel)
@@ -127,14 +127,14 @@ static const char *kernel_name(void)
     return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
-/* Chooses the kernel named by `whole` without its part from "-bf16-" on, which dt__bf16_select
- * reads. again: also if a kernel is already chosen. */
-static dt_status blas_select(const char *whole, bool again)
+/* Chooses the kernel that `kernel_option` names before any "-bf16-"; dt__bf16_select reads the
+ * rest. again: also if a kernel is already chosen. */
+static dt_status blas_select(const char *kernel_option, bool again)
 {
     char option[32];
-    const char *suffix = strstr(whole, DT__BF16_SUFFIX);
-    snprintf(option, sizeof option, "%.*s", suffix ? (int)(suffix - whole) : (int)strlen(whole),
-             whole);
+    const char *suffix = strstr(kernel_option, DT__BF16_SUFFIX);
+    snprintf(option, sizeof option, "%.*s",
+             suffix ? (int)(suffix - kernel_option) : (int)strlen(kernel_option), kernel_option);
     bool named = strcmp(option, "auto") && strcmp(option, "env");
     const char *kernel = named ? option : strcmp(option, "env") ? dt__blas_kernel_for_cpu() : NULL;
     dt_status status = DT_OK;
@@ -213,9 +213,9 @@ dt_status dt__gemm(struct dt__product product, const float *a, const float *b, f
     const dnnl_status_t status =
         dnnl.sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
     if (!status) return DT_OK;
-    char what[64];
-    snprintf(what, sizeof what, "the product (%d, %d) x (%d, %d)", m, k, k, n);
-    return dt__dnnl_check(status, what);
+    char text[64];
+    snprintf(text, sizeof text, "the product (%d, %d) x (%d, %d)", m, k, k, n);
+    return dt__dnnl_check(status, text);
 }
 
 /* From this n and k on, transposing makes products 1.03 to 1.2 times as fast (measured with n and k
@@ -268,7 +268,8 @@ dt_status dt__gemm_padded(struct dt__sizes size, const float *a, const float *b,
     return status;
 }
 
-dt_status dt__gemm_apart(struct dt__sizes size, const float *a, const float *b, bool add, float *c)
+dt_status dt__gemm_rowwise(struct dt__sizes size, const float *a, const float *b, bool add,
+                           float *c)
 {
     const size_t nout = (size_t)size.n;
     if (!dt__portable_need()) return dt__gemm_padded(size, a, b, add, c);

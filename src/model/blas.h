@@ -36,7 +36,8 @@ bool dt__blas_is_portable(void);
 /* Computes C (m, n) = A B, or C += A B if `add`, such that a row of C does not depend on m or on
  * the other rows. It uses the portable products whatever the kernel, or dt__gemm_padded on CPUs
  * without AVX2. DT_EMEMORY, DT_EBUG. */
-dt_status dt__gemm_apart(struct dt__sizes size, const float *a, const float *b, bool add, float *c);
+dt_status dt__gemm_rowwise(struct dt__sizes size, const float *a, const float *b, bool add,
+                           float *c);
 /* Computes the same with the chosen kernel. If m is not a multiple of OpenBLAS's tile (2 to 12
  * rows), OpenBLAS gives the last rows other bits, so the remaining rows are padded with rows of
  * zeros. */

@@ -361,15 +361,15 @@ const char *dt__emit_quantile_normal(struct dt__emitter *e, const struct dt_quan
 }
 
 /* Emits the first `width` of each column's width + edges values of the table, as (columns, width);
- * if `apart`, each one's difference to the next value. */
-static const char *emit_table(struct dt__emitter *e, bool apart, size_t edges)
+ * if `differences`, the next value minus each. */
+static const char *emit_table(struct dt__emitter *e, bool differences, size_t edges)
 {
     const struct dt_model_desc *desc = &e->model->desc;
     const size_t columns = (size_t)desc->encode_columns, width = (size_t)desc->encode_width;
     float *values = e->scratch(e, columns * width, sizeof *values);
     for (size_t i = 0; values && i < columns * width; i++) {
         const float *at = desc->encode_table + i / width * (width + edges) + i % width;
-        values[i] = apart ? at[1] - at[0] : at[0];
+        values[i] = differences ? at[1] - at[0] : at[0];
     }
     return e->floats(e, NULL, 2, (const int64_t[]){(int64_t)columns, (int64_t)width}, values);
 }

@@ -211,8 +211,9 @@ dt_status dt__inputs_forward(const struct dt__layer_call *call, const float *wei
     const struct dt_batch *batch = call->batch;
     const int rows = batch->rows, nin = batch->ndense;
     const size_t floats = (size_t)rows * width;
-    if (nin && call->apart)
-        DT_TRY(dt__gemm_apart((struct dt__sizes){rows, (int)width, nin}, batch->x, weight, add, y));
+    if (nin && call->rowwise)
+        DT_TRY(
+            dt__gemm_rowwise((struct dt__sizes){rows, (int)width, nin}, batch->x, weight, add, y));
     else if (nin)
         DT_TRY(dt__gemm((struct dt__product){.m = rows, .n = (int)width, .k = nin, .add = add},
                         batch->x, weight, y));

@@ -62,14 +62,13 @@ struct dt__layer_call {
     void *state; /* made by the kind's open; NULL: the kind has no open */
     const struct dt_batch *batch;
     int rows;
-    bool apart; /* forward: a row's bits must not depend on the other rows */
+    bool rowwise; /* forward: a row's bits must not depend on the other rows */
     const float *params;
     const void *copy; /* weights of its factored matrix in the layout of its products; NULL: no
                        * copy */
     const float *x;   /* (rows, in) */
     float *y;         /* (rows, out) */
-    float *keep;      /* (rows, keep); NULL: inference: no backward pass follows, and there is no
-                       * dropout */
+    float *keep;      /* (rows, keep); NULL: inference, without backward pass and dropout */
     float *work;      /* (rows, work) */
     const struct dt_rng *dropout; /* key of the draw's masks; NULL: no dropout */
     const float *states;          /* the current state tensors of the layer */

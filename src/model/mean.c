@@ -155,7 +155,7 @@ dt_status dt__mean_create(const struct dt_model *model, int max_rows, struct dt_
     for (int m = 0; m < model->members; m++) {
         DT_GUARD(
             dt__network_create(model->member[m], max_rows, DT_PRECISION_F32, &mean->network[m]));
-        dt__network_keep_apart(mean->network[m]);
+        dt__network_set_rowwise(mean->network[m]);
     }
     *out = mean;
     return DT_OK;
@@ -208,9 +208,9 @@ dt_status dt__mean_forward(struct dt__mean *mean, const float *params, const str
                                    mean->member));
         dt__model_to_mean(model, mean->member, batch->rows, mean->member);
         for (size_t i = 0; i < count; i++) {
-            const float apart = mean->member[i] - mean->mean[i];
-            mean->mean[i] += apart * weight;
-            mean->squares[i] += apart * (mean->member[i] - mean->mean[i]);
+            const float difference = mean->member[i] - mean->mean[i];
+            mean->mean[i] += difference * weight;
+            mean->squares[i] += difference * (mean->member[i] - mean->mean[i]);
         }
     }
     dt__model_from_mean(model, mean->mean, batch->rows, out);

@@ -6,15 +6,8 @@
 
 #include "model/task.h"
 
-enum {
-    ROWS,
-    WEIGHT,
-    LOSS,
-    UNKNOWN,
-    UNKNOWN_WEIGHT,
-    SUMS
-}; /* sums of every chunk; those of the
-                                                             * task follow */
+/* Sums of every chunk; those of the task follow. */
+enum { ROWS, WEIGHT, LOSS, UNKNOWN, UNKNOWN_WEIGHT, SUMS };
 
 struct dt_metrics {
     const struct dt__task *task;
@@ -25,10 +18,10 @@ struct dt_metrics {
     uint64_t *confusion;       /* (classes, classes), true class major; NULL: not kept */
     struct dt__scored *scored; /* (rows) if the task needs the rows, else NULL */
     size_t nscored, capacity;
-    double *of_class; /* (1 + classes, 3) scratch memory */
-    bool all;         /* compute all optional metrics; else ... */
-    int picked;       /* ... only this one, if it is an optional one */
-    bool unsorted;    /* leave out the metrics that sort the rows */
+    double *class_sums; /* (1 + classes, 3) scratch memory */
+    bool all;           /* compute all optional metrics; else ... */
+    int picked;         /* ... only this one, if it is an optional one */
+    bool unsorted;      /* leave out the metrics that sort the rows */
 };
 
 static size_t added_of(const struct dt__task *task, int nout)
@@ -58,7 +51,8 @@ dt_status dt__metrics_create(const struct dt_model *model, const struct dt_confi
     metrics->all = !config || config->eval.full;
     metrics->picked = config ? config->eval.metric : DT_METRIC_AUTO;
     DT_GUARD(dt__alloc(SUMS + metrics->added, sizeof *metrics->sums, "metrics", &metrics->sums));
-    DT_GUARD(dt__alloc(1 + classes, 3 * sizeof *metrics->of_class, "metrics", &metrics->of_class));
+    DT_GUARD(
+        dt__alloc(1 + classes, 3 * sizeof *metrics->class_sums, "metrics", &metrics->class_sums));
     if (classes && classes <= DT_MAX_CONFUSION)
         DT_GUARD(dt__alloc(classes * classes, sizeof *metrics->confusion, "confusion matrix",
                            &metrics->confusion));
@@ -75,7 +69,7 @@ void dt__metrics_destroy(struct dt_metrics *metrics)
     dt_free(metrics->sums);
     dt_free(metrics->confusion);
     dt_free(metrics->scored);
-    dt_free(metrics->of_class);
+    dt_free(metrics->class_sums);
     dt_free(metrics);
 }
 
@@ -232,20 +226,20 @@ static double value_of(int index, const struct dt_metric_values *values)
 void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
 {
     const double *sums = metrics->sums;
-    const struct dt__summed of = {.nout = metrics->nout,
-                                  .outputs = metrics->outputs,
-                                  .weight = sums[WEIGHT],
-                                  .sums = sums + SUMS,
-                                  .scored = metrics->scored,
-                                  .n = metrics->nscored,
-                                  .unsorted = metrics->unsorted,
-                                  .of_class = metrics->of_class};
+    const struct dt__summed summed = {.nout = metrics->nout,
+                                      .outputs = metrics->outputs,
+                                      .weight = sums[WEIGHT],
+                                      .sums = sums + SUMS,
+                                      .scored = metrics->scored,
+                                      .n = metrics->nscored,
+                                      .unsorted = metrics->unsorted,
+                                      .class_sums = metrics->class_sums};
     *out = (struct dt_metric_values){.rows = sums[ROWS], .unknown = sums[UNKNOWN]};
     out->guess_rmse = NAN;
     for (int i = 0; i < METRIC_COUNT; i++)
         *value_at(i, out) = NAN;
     out->loss = sums[LOSS] / (sums[WEIGHT] - sums[UNKNOWN_WEIGHT]);
-    metrics->task->values(&of, out);
+    metrics->task->values(&summed, out);
     for (int i = 0; i < METRIC_COUNT && !metrics->all; i++)
         if (METRICS[i].if_picked && METRICS[i].key != metrics->picked) *value_at(i, out) = NAN;
 }

@@ -136,7 +136,8 @@ static dt_status model_infer_shapes(struct dt_model *model)
                                   layer->text ? layer->text : layer->kind->name, in.h, in.w, in.c);
         in = layer->out;
         if (layer->dropout <= 0.0) continue;
-        const int last = model->buckets - 1; /* layer with parameters; -1: none yet */
+        /* index of the last layer with parameters so far; -1: there is none */
+        const int last = model->buckets - 1;
         ordinal = last == previous ? ordinal + 1 : 0;
         previous = last;
         layer->drop_number =

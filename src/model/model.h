@@ -280,7 +280,7 @@ void dt__bf16_pack_all(const struct dt_factored *matrix, int matrices, const flo
  * it grows on demand. */
 dt_status dt__network_reserve(struct dt_network *network, size_t entries);
 /* Makes each row's outputs in later forward passes independent of the other rows of its batch. */
-void dt__network_keep_apart(struct dt_network *network);
+void dt__network_set_rowwise(struct dt_network *network);
 /* Declares that the caller's row-sparse tensors have only the rows of some inputs. `inputs` lists
  * these, ascending. The row of input j in a tensor whose row 0 belongs to input `first` is at index
  * (position of j in the list) - first from the tensor's offset. NULL, the default: the tensors are
@@ -334,9 +334,7 @@ dt_status dt__network_gradient(struct dt_network *network, const float *params,
 
 /* A stop in a gradient that is computed in stretches, for models with split layers. The network
  * stops before the product of each split layer, once forward and once backward, and the caller
- * computes the product for the rows of all replicas together (split.h). The arguments are those of
- * dt__network_gradient, and must stay unchanged until the end; the slot needs only the model's
- * shared floats. A batch without rows has no stops. */
+ * computes the product for the rows of all replicas together (split.h). */
 struct dt_network_stop {
     int split; /* index of the split layer; -1: the gradient is complete */
     bool backward;
@@ -347,6 +345,9 @@ struct dt_network_stop {
                      * needed */
     /* ... y and delta are not for an output layer, whose outputs and loss the caller computes. */
 };
+/* Starts such a gradient. The arguments are those of dt__network_gradient, and must stay unchanged
+ * until the end; the slot needs only the model's shared floats. A batch without rows has no
+ * stops. */
 dt_status dt__network_begin(struct dt_network *network, const float *params,
                             const struct dt_batch *batch, const struct dt_rng *dropout,
                             struct dt_slot slot, const struct dt_network_hooks *hooks);
@@ -459,15 +460,16 @@ struct dt_factors {
 struct dt_factors dt__optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
                                         double lr, double scale);
 
-/* Returns true for rules over whole tensors (lamb), which update in two passes. First,
- * dt__optimizer_direct turns gradients into directions, element by element, and updates the states;
- * its arguments are those of dt__optimizer_apply, but out must not overlap any of them. Then
- * dt__optimizer_apply receives the directions as gradients, and as factors.rate the rate times
- * dt__optimizer_trust, which takes the squared norms of a tensor's weights and directions. */
+/* Returns true for rules over whole tensors (lamb), which update in two passes: first
+ * dt__optimizer_direct, then dt__optimizer_apply with the directions as gradients and with
+ * factors.rate multiplied by dt__optimizer_trust. */
 bool dt__optimizer_is_whole(const struct dt_optimizer *optimizer);
+/* Turns gradients into directions, element by element, and updates the states. The arguments are
+ * those of dt__optimizer_apply, but out must not overlap any of them. */
 void dt__optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
                           size_t n, const float *grad, const float *params, float *out,
                           float *const *state);
+/* Returns the factor on the rate, from the squared norms of a tensor's weights and directions. */
 float dt__optimizer_trust(double weights2, double directions2);
 
 /* Updates n parameters, element by element (any split of the vector gives the same bits).
@@ -547,22 +549,23 @@ struct dt_metric_values {
     double guess_rmse;        /* rmse of always predicting the targets' means */
 };
 void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
-/* Writes the scores of target number `target`, counted from 0. Returns false if there are no more,
- * or the task predicts classes. */
+/* Scores of one target. */
 struct dt_target_score {
     double rmse, guess_rmse, r2;
 };
+/* Computes the scores of target number `target`, counted from 0. Returns false if there are no more,
+ * or the task predicts classes. */
 bool dt__metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out);
 /* Returns the counts (classes, classes), true class major, for reading or adding; NULL for
  * regression and for more than DT_MAX_CONFUSION classes. */
 uint64_t *dt__metrics_confusion(struct dt_metrics *metrics);
-/* Precision, recall, F1 and number of rows of each class, computed from a confusion matrix. NaN:
- * the class was never predicted, or is not in the data. Free `precision` with dt_free: the other
- * arrays are in the same allocation. DT_EMEMORY. */
+/* Scores of each class; NaN: the class was never predicted, or is not in the data. */
 struct dt_class_scores {
     size_t classes;
     double *precision, *recall, *f1, *rows; /* (classes) each */
 };
+/* Computes the scores from counts (classes, classes), true class major. Free `precision` with
+ * dt_free: the other arrays are in the same allocation. DT_EMEMORY. */
 dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
                                 struct dt_class_scores *out);
 /* Returns the name and the value of recorded metric number `index`, counted from 0; false if there
@@ -571,13 +574,14 @@ bool dt__metric_at(int index, const struct dt_metric_values *values, const char 
                    double *out_value);
 /* Sets the value of metric number `index`. */
 void dt__metric_set(int index, struct dt_metric_values *values, double value);
-/* The metric that eval.metric names; auto is resolved by the task. values NULL: `value` is NaN.
- * DT_EUSAGE: the metric does not exist for this model. */
+/* The metric that eval.metric selects. */
 struct dt_metric_score {
     const char *name;
     double value;
     bool more_is_better;
 };
+/* Selects the metric of eval.metric; auto is resolved by the task. values NULL: `value` is NaN.
+ * DT_EUSAGE: the metric does not exist for this model. */
 dt_status dt__metric_pick(const struct dt_model *model, int metric,
                           const struct dt_metric_values *values, struct dt_metric_score *out);
 /* Returns true if larger values of the metric `name` are better, or if the name is unknown. */

@@ -58,7 +58,7 @@ struct dt_network {
     struct dt_batch batch;           /* batch of the pass; inputs of its sparse part are indices
                                       * into the weights */
     struct dt__entries entries;      /* entries of the batch whose gradient is computed */
-    bool apart;                      /* a row's outputs must not depend on the other rows */
+    bool rowwise;                    /* a row's outputs must not depend on the other rows */
     const struct dt_touched *inputs; /* the inputs that the weights have rows for; NULL: all */
     uint32_t *index;                 /* the batch's sparse inputs, renumbered */
     size_t index_capacity;
@@ -234,9 +234,9 @@ void dt__network_set_inputs(struct dt_network *network, const struct dt_touched 
     network->inputs = inputs;
 }
 
-void dt__network_keep_apart(struct dt_network *network)
+void dt__network_set_rowwise(struct dt_network *network)
 {
-    network->apart = true;
+    network->rowwise = true;
 }
 
 /* Sets *out to the batch with the encodings of its numbers after its dense inputs; the numbers of
@@ -273,11 +273,11 @@ static dt_status network_encode(struct dt_network *network, const struct dt_batc
 dt_status dt__network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
                                   const struct dt_touched *inout)
 {
-    struct dt_batch here;
+    struct dt_batch encoded;
     if (!batch->rows || !batch->offsets) return DT_OK;
-    DT_TRY(network_encode(network, batch, &here));
-    DT_TRY(dt__entries_sort(&network->entries, &here, network->model->inputs));
-    dt__entries_list(&network->entries, (uint32_t)dt__batch_dense(&here), inout);
+    DT_TRY(network_encode(network, batch, &encoded));
+    DT_TRY(dt__entries_sort(&network->entries, &encoded, network->model->inputs));
+    dt__entries_list(&network->entries, (uint32_t)dt__batch_dense(&encoded), inout);
     return DT_OK;
 }
 
@@ -299,8 +299,9 @@ dt_status dt__network_tile(struct dt_network *network, int matrix, const void *f
                            struct dt_tile tile, float *out)
 {
     const struct node *node = network->factored_node[matrix];
-    const unsigned char *own = (const unsigned char *)factors + network->factored[matrix].place;
-    return node->layer->kind->tile(node->state, own, tile, out);
+    const unsigned char *matrix_factors =
+        (const unsigned char *)factors + network->factored[matrix].place;
+    return node->layer->kind->tile(node->state, matrix_factors, tile, out);
 }
 
 void dt__network_destroy(struct dt_network *network)
@@ -330,7 +331,7 @@ static struct dt__layer_call layer_call(const struct dt_network *network, const 
                                    .state = node->state,
                                    .batch = pass->batch,
                                    .rows = pass->batch->rows,
-                                   .apart = network->apart,
+                                   .rowwise = network->rowwise,
                                    .params = pass->params + layer->begin,
                                    .copy = node->copy,
                                    .x = node->x,
@@ -381,8 +382,8 @@ static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
     return DT_OK;
 }
 
-/* Returns true when the pass first reaches a split layer, and false when it continues there. It then
- * calls the hooks of the layer's bucket, although the slot has no gradient of the layer. */
+/* Returns true when the pass first reaches a split layer, and false when it continues there. The pass
+ * then calls the hooks of the layer's bucket, although the slot has no gradient of the layer. */
 static bool pass_stops(struct dt_network *network, const struct node *node)
 {
     struct place *place = &network->place;
@@ -503,13 +504,13 @@ static dt_status gradient_begin(struct dt_network *network, const struct pass *p
         return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
     if (pass->slot.touched && !batch->offsets)
         return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
-    struct pass here = *pass;
-    here.batch = &network->batch;
+    struct pass started = *pass;
+    started.batch = &network->batch;
     struct dt_batch encoded;
     DT_TRY(network_encode(network, batch, &encoded));
     network->batch = encoded;
     if (batch->offsets) DT_TRY(network_sort(network, &encoded, &network->batch));
-    return pass_begin(network, &here);
+    return pass_begin(network, &started);
 }
 
 /* Runs the pass to the next stop, or to its end. */
@@ -593,13 +594,13 @@ void dt__network_spread(const struct dt_network *network, int rows, float *out)
 static dt_status network_outputs(struct dt_network *network, const float *params,
                                  const struct dt_batch *batch, float *out)
 {
-    struct dt_batch encoded, here;
-    const struct pass pass = {.params = params, .batch = &here};
+    struct dt_batch encoded, sorted;
+    const struct pass pass = {.params = params, .batch = &sorted};
     bool stops;
     if (network->mean) return dt__mean_forward(network->mean, params, batch, out);
     DT_TRY(network_encode(network, batch, &encoded));
-    here = encoded;
-    if (batch->offsets && network->inputs) DT_TRY(network_sort(network, &encoded, &here));
+    sorted = encoded;
+    if (batch->offsets && network->inputs) DT_TRY(network_sort(network, &encoded, &sorted));
     DT_TRY(pass_begin(network, &pass));
     return network_forward(network, out, &stops);
 }

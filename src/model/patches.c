@@ -74,7 +74,7 @@ static bool stretch_of(const struct dt__patches *p, int point, int ky, struct st
  * channel. */
 static void patches_read(struct dt__patches *p, int first, int count, const float *x)
 {
-    const int kernel = p->s.kernel[1], apart = p->s.in.c;
+    const int kernel = p->s.kernel[1], stride = p->s.in.c;
     const size_t channels = (size_t)p->channels, line = (size_t)kernel * channels;
     float *to = p->patch;
     for (int point = first; point < first + count; point++)
@@ -88,7 +88,7 @@ static void patches_read(struct dt__patches *p, int first, int count, const floa
             if (p->s.groups == 1)
                 memcpy(at, from, (size_t)s.count * channels * sizeof *at);
             else
-                for (int i = 0; i < s.count; i++, at += channels, from += apart)
+                for (int i = 0; i < s.count; i++, at += channels, from += stride)
                     memcpy(at, from, channels * sizeof *at);
         }
 }
@@ -96,7 +96,7 @@ static void patches_read(struct dt__patches *p, int first, int count, const floa
 /* Adds the patches, point after point, to the inputs that they correspond to. */
 static void patches_add(const struct dt__patches *p, int first, int count, float *x)
 {
-    const int kernel = p->s.kernel[1], apart = p->s.in.c;
+    const int kernel = p->s.kernel[1], stride = p->s.in.c;
     const size_t channels = (size_t)p->channels, line = (size_t)kernel * channels;
     const float *from = p->patch;
     for (int point = first; point < first + count; point++)
@@ -105,7 +105,7 @@ static void patches_add(const struct dt__patches *p, int first, int count, float
             if (!stretch_of(p, point, ky, &s)) continue;
             const float *restrict at = from + (size_t)s.before * channels;
             float *restrict to = x + s.at;
-            for (int i = 0; i < s.count; i++, at += channels, to += apart)
+            for (int i = 0; i < s.count; i++, at += channels, to += stride)
                 for (size_t c = 0; c < channels; c++)
                     to[c] += at[c];
         }

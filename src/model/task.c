@@ -180,8 +180,8 @@ void dt__softmax_part(int rows, int n, int begin, const int32_t *label, float *z
                       struct dt_softmax_part *out)
 {
     for (int r = 0; r < rows; r++, z += n) {
-        const int own = label[r] - begin;
-        out[r].label = own >= 0 && own < n ? z[own] : 0.0f;
+        const int local = label[r] - begin;
+        out[r].label = local >= 0 && local < n ? z[local] : 0.0f;
         out[r].most = softmax_shift(n, z);
         softmax_exp((size_t)n, z);
         out[r].sum = row_sum(n, z);
@@ -216,10 +216,10 @@ void dt__softmax_part_gradient(int rows, int n, int begin, const int32_t *label,
                                const struct dt_softmax_part *part)
 {
     for (int r = 0; r < rows; r++, z += n) {
-        const int own = label[r] - begin;
+        const int local = label[r] - begin;
         for (int i = 0; i < n; i++)
             z[i] *= part[r].sum;
-        if (own >= 0 && own < n) z[own] -= part[r].label;
+        if (local >= 0 && local < n) z[local] -= part[r].label;
     }
 }
 
@@ -262,14 +262,14 @@ static void calibration_add(double *sums, double probability, bool happened, dou
     sums[BINS_FROM + (bin > 0 ? (int)bin : 0)] += weight * (probability - happened);
 }
 
-static void probability_values(const struct dt__summed *of, const double *sums,
+static void probability_values(const struct dt__summed *summed, const double *sums,
                                struct dt_metric_values *out)
 {
-    double apart = 0;
+    double gaps = 0;
     for (int b = 0; b < BINS; b++)
-        apart += fabs(sums[BINS_FROM + b]);
-    out->brier = sums[BRIER] / of->weight;
-    out->ece = apart / of->weight;
+        gaps += fabs(sums[BINS_FROM + b]);
+    out->brier = sums[BRIER] / summed->weight;
+    out->ece = gaps / summed->weight;
 }
 
 /* Sums per class, and after the last class one more for all classes that training never saw: the
@@ -277,16 +277,16 @@ static void probability_values(const struct dt__summed *of, const double *sums,
  * both. */
 enum { OF_CLASS, AS_CLASS, BOTH, CLASS_SUMS };
 
-static void classes_sum(const struct dt__summed *of, int classes)
+static void classes_sum(const struct dt__summed *summed, int classes)
 {
-    memset(of->of_class, 0, ((size_t)classes + 1) * CLASS_SUMS * sizeof *of->of_class);
-    for (size_t i = 0; i < of->n; i++) {
-        const struct dt__scored *row = &of->scored[i];
-        const int chosen = of->nout == 1 ? row->score > of->outputs->cut : (int)row->score;
+    memset(summed->class_sums, 0, ((size_t)classes + 1) * CLASS_SUMS * sizeof *summed->class_sums);
+    for (size_t i = 0; i < summed->n; i++) {
+        const struct dt__scored *row = &summed->scored[i];
+        const int chosen = summed->nout == 1 ? row->score > summed->outputs->cut : (int)row->score;
         const int label = row->label < 0 ? classes : row->label;
-        of->of_class[label * CLASS_SUMS + OF_CLASS] += (double)row->weight;
-        of->of_class[chosen * CLASS_SUMS + AS_CLASS] += (double)row->weight;
-        if (label == chosen) of->of_class[label * CLASS_SUMS + BOTH] += (double)row->weight;
+        summed->class_sums[label * CLASS_SUMS + OF_CLASS] += (double)row->weight;
+        summed->class_sums[chosen * CLASS_SUMS + AS_CLASS] += (double)row->weight;
+        if (label == chosen) summed->class_sums[label * CLASS_SUMS + BOTH] += (double)row->weight;
     }
 }
 
@@ -298,12 +298,12 @@ static double f1_of(double is, double predicted, double both)
 
 /* Computes balanced_accuracy, the mean recall over the classes that have rows, and f1, the mean
  * over the classes that have rows or are predicted. */
-static void class_values(const struct dt__summed *of, int classes, struct dt_metric_values *out)
+static void class_values(const struct dt__summed *summed, int classes, struct dt_metric_values *out)
 {
     double recall = 0, with_rows = 0, f1 = 0, used = 0;
-    classes_sum(of, classes);
+    classes_sum(summed, classes);
     for (int c = 0; c <= classes; c++) {
-        const double *sums = of->of_class + c * CLASS_SUMS;
+        const double *sums = summed->class_sums + c * CLASS_SUMS;
         if (sums[OF_CLASS] > 0) recall += sums[BOTH] / sums[OF_CLASS], with_rows++;
         if (!(sums[OF_CLASS] + sums[AS_CLASS] > 0)) continue;
         f1 += f1_of(sums[OF_CLASS], sums[AS_CLASS], sums[BOTH]);
@@ -362,12 +362,12 @@ static void softmax_measure(const struct dt_outputs *outputs, const float *logit
     }
 }
 
-static void softmax_values(const struct dt__summed *of, struct dt_metric_values *out)
+static void softmax_values(const struct dt__summed *summed, struct dt_metric_values *out)
 {
-    out->accuracy = of->sums[0] / of->weight;
-    if (of->nout > DT__TOP) out->top5 = of->sums[1] / of->weight;
-    probability_values(of, of->sums + 2, out);
-    class_values(of, of->nout, out);
+    out->accuracy = summed->sums[0] / summed->weight;
+    if (summed->nout > DT__TOP) out->top5 = summed->sums[1] / summed->weight;
+    probability_values(summed, summed->sums + 2, out);
+    class_values(summed, summed->nout, out);
 }
 
 /* ---- two classes: one logit ----------------------------------------------------------------- */
@@ -451,13 +451,14 @@ static int by_score(const void *a, const void *b)
  * - average_precision: the mean, over the positive rows, of the precision among the rows with at
  *   least the same score. The loop runs from the lowest score up, so these are the rows that
  *   remain. */
-static void order_values(const struct dt__summed *of, double positive, struct dt_metric_values *out)
+static void order_values(const struct dt__summed *summed, double positive,
+                         struct dt_metric_values *out)
 {
-    const int yes = of->outputs->positive;
-    struct dt__scored *scored = of->scored;
-    const size_t n = of->n;
+    const int yes = summed->outputs->positive;
+    struct dt__scored *scored = summed->scored;
+    const size_t n = summed->n;
     double positives = 0.0, negatives = 0.0, ordered = 0.0, all = 0.0, precision = 0.0;
-    if (of->unsorted) return;
+    if (summed->unsorted) return;
     for (size_t i = 0; i < n; i++) {
         if (isnan(scored[i].score)) return;
         all += (double)scored[i].weight;
@@ -478,26 +479,26 @@ static void order_values(const struct dt__summed *of, double positive, struct dt
     out->average_precision = precision / positives;
 }
 
-static void scores_negate(const struct dt__summed *of)
+static void scores_negate(const struct dt__summed *summed)
 {
-    for (size_t i = 0; i < of->n; i++)
-        of->scored[i].score = -of->scored[i].score;
+    for (size_t i = 0; i < summed->n; i++)
+        summed->scored[i].score = -summed->scored[i].score;
 }
 
 /* Computes the metrics of two classes. precision, recall and f1 are those of the positive class;
  * class 1 is predicted above the cut. */
-static void two_values(const struct dt__summed *of, struct dt_metric_values *out)
+static void two_values(const struct dt__summed *summed, struct dt_metric_values *out)
 {
-    const double *sums = of->of_class + of->outputs->positive * CLASS_SUMS;
-    probability_values(of, of->sums + 1, out);
-    class_values(of, 2, out);
-    out->accuracy = of->sums[0] / of->weight;
+    const double *sums = summed->class_sums + summed->outputs->positive * CLASS_SUMS;
+    probability_values(summed, summed->sums + 1, out);
+    class_values(summed, 2, out);
+    out->accuracy = summed->sums[0] / summed->weight;
     out->precision = sums[BOTH] / sums[AS_CLASS];
     out->recall = sums[BOTH] / sums[OF_CLASS];
     out->f1 = f1_of(sums[OF_CLASS], sums[AS_CLASS], sums[BOTH]);
-    if (!of->outputs->positive) scores_negate(of);
-    order_values(of, sums[OF_CLASS], out);
-    if (!of->outputs->positive) scores_negate(of);
+    if (!summed->outputs->positive) scores_negate(summed);
+    order_values(summed, sums[OF_CLASS], out);
+    if (!summed->outputs->positive) scores_negate(summed);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -734,8 +735,9 @@ static void quantile_constant(const struct dt_outputs *outputs, const struct dt_
         z[i] = slope_root(quantile_slopes, outputs, batch, i);
     for (int i = outputs->count; i-- > 0;)
         if (i % each) {
-            const float apart = z[i] - z[i - 1] > 0.01f ? z[i] - z[i - 1] : 0.01f;
-            z[i] = apart > 20.0f ? apart : dt__elementary->logf(dt__elementary->expm1f(apart));
+            const float distance = z[i] - z[i - 1] > 0.01f ? z[i] - z[i - 1] : 0.01f;
+            z[i] = distance > 20.0f ? distance
+                                    : dt__elementary->logf(dt__elementary->expm1f(distance));
         }
 }
 
@@ -808,10 +810,10 @@ static struct dt_target_score numbers_score(int nout, double weight, const doubl
     };
 }
 
-static void numbers_values(const struct dt__summed *of, struct dt_metric_values *out)
+static void numbers_values(const struct dt__summed *summed, struct dt_metric_values *out)
 {
-    const int nout = of->nout;
-    const double weight = of->weight, *sums = of->sums, count = weight * nout;
+    const int nout = summed->nout;
+    const double weight = summed->weight, *sums = summed->sums, count = weight * nout;
     double all = 0.0, guess = 0.0, r2 = 0.0;
     for (int i = 0; i < nout; i++) {
         const struct dt_target_score score = numbers_score(nout, weight, sums, i);
@@ -863,11 +865,11 @@ static void numbers_to_mean(int rows, const struct dt_outputs *outputs, const fl
     numbers_predict(rows, &plain, logits, out);
 }
 
-/* Returns the x whose softplus is `apart`; apart > 0. */
-static float softplus_inverse(float apart)
+/* Returns the x whose softplus is `distance`; distance > 0. */
+static float softplus_inverse(float distance)
 {
-    const double d = apart < 1e-37f ? 1e-37 : (double)apart;
-    return (float)(isnan(apart) ? NAN : d > 30.0 ? d : log(expm1(d)));
+    const double d = distance < 1e-37f ? 1e-37 : (double)distance;
+    return (float)(isnan(distance) ? NAN : d > 30.0 ? d : log(expm1(d)));
 }
 
 static void numbers_from_mean(int rows, const struct dt_outputs *outputs, const float *mean,
@@ -927,10 +929,10 @@ static void labels_measure(const struct dt_outputs *outputs, const float *logits
     }
 }
 
-static void labels_values(const struct dt__summed *of, struct dt_metric_values *out)
+static void labels_values(const struct dt__summed *summed, struct dt_metric_values *out)
 {
-    const double *sums = of->sums;
-    out->accuracy = sums[0] / (of->weight * of->nout);
+    const double *sums = summed->sums;
+    out->accuracy = sums[0] / (summed->weight * summed->nout);
     out->precision = sums[3] / sums[1];
     out->recall = sums[3] / sums[2];
     out->f1 = f1_of(sums[2], sums[1], sums[3]);

@@ -20,14 +20,11 @@ struct dt__summed {
     const double *sums;
     struct dt__scored *scored; /* (n); may be sorted in place */
     size_t n;
-    bool unsorted;    /* auc and average_precision, which need sorted rows, were not requested */
-    double *of_class; /* (1 + classes, 3) scratch memory */
+    bool unsorted;      /* auc and average_precision, which need sorted rows, were not requested */
+    double *class_sums; /* (1 + classes, 3) scratch memory */
 };
 
-enum {
-    DT__OUTPUTS = -1,
-    DT__TOP = 5 /* top5 applies to networks with more than DT__TOP classes */
-};
+enum { DT__OUTPUTS = -1, DT__TOP = 5 /* top5 needs more classes than this */ };
 
 struct dt__task {
     int task;       /* enum dt_task; the row is for networks of this task ... */
@@ -57,7 +54,7 @@ struct dt__task {
     /* Adds a chunk to its sums, which are 0 before. confusion may be NULL. */
     void (*measure)(const struct dt_outputs *outputs, const float *logits,
                     const struct dt_batch *batch, double *sums, uint64_t *confusion);
-    void (*values)(const struct dt__summed *of, struct dt_metric_values *out);
+    void (*values)(const struct dt__summed *summed, struct dt_metric_values *out);
     /* Computes the scores of target number `target` from the total weight and sums. NULL: targets
      * have no separate scores. */
     struct dt_target_score (*score)(int nout, double weight, const double *sums, int target);

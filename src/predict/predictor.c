@@ -23,7 +23,7 @@ static dt_status network_need(struct dt_predictor *p)
 {
     if (p->network) return DT_OK;
     DT_TRY(dt__network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
-    dt__network_keep_apart(p->network);
+    dt__network_set_rowwise(p->network);
     return DT_OK;
 }
 

@@ -781,7 +781,7 @@ START_TEST(rows_are_independent_under_each_kernel)
             if (dt__blas_select(KERNELS[k])) continue; /* the CPU cannot run it */
             EXPECT_OK(dt__model_create(&desc, &model));
             EXPECT_OK(dt__network_create(model, MANY_ROWS, DT_PRECISION_F32, &net));
-            dt__network_keep_apart(net);
+            dt__network_set_rowwise(net);
             params = randoms(model->params, 1);
             const struct dt_batch all = {.rows = MANY_ROWS, .ndense = INPUTS, .x = rows_x};
             EXPECT_OK(dt__network_forward(net, params, &all, expected));

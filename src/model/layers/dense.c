@@ -53,9 +53,9 @@ static dt_status dense_forward(const struct dt__layer_call *call)
         DT_TRY(dt__inputs_forward(call, weight, (size_t)nout, false, call->y));
     else if (call->state && call->keep)
         DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->copy, call->y));
-    else if (call->apart)
-        DT_TRY(dt__gemm_apart((struct dt__sizes){call->rows, nout, nin}, call->x, weight, false,
-                              call->y));
+    else if (call->rowwise)
+        DT_TRY(dt__gemm_rowwise((struct dt__sizes){call->rows, nout, nin}, call->x, weight, false,
+                                call->y));
     else
         DT_TRY(dt__gemm((struct dt__product){.m = call->rows, .n = nout, .k = nin}, call->x, weight,
                         call->y));

@@ -273,10 +273,10 @@ static const char *upsample_emit(struct dt__emitter *e, const struct dt__layer *
                                  const char *x)
 {
     const int64_t h = layer->in.h, w = layer->in.w, c = layer->in.c;
-    const int64_t apart[] = {-1, h, 1, w, 1, c};
+    const int64_t inserted[] = {-1, h, 1, w, 1, c};
     const int64_t times[] = {1, 1, layer->out.h / h, 1, layer->out.w / w, 1};
     const int64_t flat[] = {-1, (int64_t)dt__shape_size(layer->out)};
-    x = dt__emit_reshape(e, x, 6, apart);
+    x = dt__emit_reshape(e, x, 6, inserted);
     x = DT__NODE(e, "Tile", x, e->list(e, 6, times));
     return dt__emit_reshape(e, x, 2, flat);
 }
