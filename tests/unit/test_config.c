@@ -1046,70 +1046,65 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
 }
 END_TEST
 
+/* What the preset sets, with the assignment `set` and a table of this size; hidden NULL: any. */
+static const struct {
+    const char *set;
+    struct dt_table_size size;
+    const char *hidden, *dropout;
+    double decay;
+    int encode, bins, batch;
+} PRESETS[] = {
+    {"", {1999, 9, 9, 2, false, true}, "64,64", "0.4", 3, DT_ENCODE_PLE, 8, 32},
+    {"", {2000, 9, 9, 2, false, true}, "128,128", "0.4", 1, DT_ENCODE_PLE, 8, 32},
+    {"", {2000, 9, 0, 2, false, true}, "128,128", "0.4", 1, DT_ENCODE_NONE, 16, 32},
+    {"", {2000, 300, 300, 3, false, true}, "128,128", "0.2", 0.3, DT_ENCODE_PLE, 4, 32},
+    {"", {20000, 784, 784, 10, false, true}, "256,256", "0.2", 0.3, DT_ENCODE_NORMAL, 16, 128},
+    {"run.replicas=20", {900, 9, 9, 2, false, true}, "64,64", "0.4", 3, DT_ENCODE_PLE, 8, 160},
+    {"model.task=regress",
+     {1000, 9, 9, 0, false, true},
+     "128,128",
+     "0.1",
+     0.3,
+     DT_ENCODE_PLE,
+     16,
+     32},
+    {"model.task=regress",
+     {20000, 9, 9, 0, false, true},
+     "256,256,256",
+     "0",
+     0.3,
+     DT_ENCODE_PLE,
+     48,
+     64},
+    {"model.hidden=7", {20000, 9, 9, 2, false, true}, "7", "0", 0.3, DT_ENCODE_PLE, 16, 128},
+    {"model.layers=dense 7 relu",
+     {20000, 9, 9, 2, false, true},
+     NULL,
+     "0",
+     0.3,
+     DT_ENCODE_NONE,
+     16,
+     128},
+    {"model.kind=linear", {20000, 9, 9, 2, false, true}, NULL, "0", 0.01, DT_ENCODE_NONE, 16, 128},
+};
+
 /* The preset depends on the task and the number of rows, the encoding on the columns. Linear models
  * and given layers get no encoding. */
 START_TEST(a_preset_depends_on_task_and_rows)
 {
-    static const struct {
-        const char *set;
-        struct dt_table_size size;
-        const char *hidden, *dropout;
-        double decay;
-        int encode, bins, batch;
-    } cases[] = {
-        {"", {1999, 9, 9, 2, false, true}, "64,64", "0.4", 3, DT_ENCODE_PLE, 8, 32},
-        {"", {2000, 9, 9, 2, false, true}, "128,128", "0.4", 1, DT_ENCODE_PLE, 8, 32},
-        {"", {2000, 9, 0, 2, false, true}, "128,128", "0.4", 1, DT_ENCODE_NONE, 16, 32},
-        {"", {2000, 300, 300, 3, false, true}, "128,128", "0.2", 0.3, DT_ENCODE_PLE, 4, 32},
-        {"", {20000, 784, 784, 10, false, true}, "256,256", "0.2", 0.3, DT_ENCODE_NORMAL, 16, 128},
-        {"run.replicas=20", {900, 9, 9, 2, false, true}, "64,64", "0.4", 3, DT_ENCODE_PLE, 8, 160},
-        {"model.task=regress",
-         {1000, 9, 9, 0, false, true},
-         "128,128",
-         "0.1",
-         0.3,
-         DT_ENCODE_PLE,
-         16,
-         32},
-        {"model.task=regress",
-         {20000, 9, 9, 0, false, true},
-         "256,256,256",
-         "0",
-         0.3,
-         DT_ENCODE_PLE,
-         48,
-         64},
-        {"model.hidden=7", {20000, 9, 9, 2, false, true}, "7", "0", 0.3, DT_ENCODE_PLE, 16, 128},
-        {"model.layers=dense 7 relu",
-         {20000, 9, 9, 2, false, true},
-         NULL,
-         "0",
-         0.3,
-         DT_ENCODE_NONE,
-         16,
-         128},
-        {"model.kind=linear",
-         {20000, 9, 9, 2, false, true},
-         NULL,
-         "0",
-         0.01,
-         DT_ENCODE_NONE,
-         16,
-         128},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof PRESETS / sizeof *PRESETS; i++) {
         char *text;
         set_up();
-        if (*cases[i].set) EXPECT_OK(dt_config_set(&config, cases[i].set));
+        if (*PRESETS[i].set) EXPECT_OK(dt_config_set(&config, PRESETS[i].set));
         EXPECT_OK(dt__config_resolve(&config, true));
-        EXPECT_OK(dt__config_resolve_by_data(&config, &cases[i].size));
+        EXPECT_OK(dt__config_resolve_by_data(&config, &PRESETS[i].size));
         EXPECT_OK(dt__config_preset_text(&config, &text));
-        ck_assert_msg((!cases[i].hidden || !strcmp(config.model.hidden, cases[i].hidden)) &&
-                          fabs(config.model.dropout - strtod(cases[i].dropout, NULL)) < 1e-9 &&
-                          fabs(config.train.weight_decay - cases[i].decay) < 1e-9 &&
-                          config.data.encode == cases[i].encode &&
-                          config.data.encode_bins == cases[i].bins &&
-                          config.train.batch == cases[i].batch,
+        ck_assert_msg((!PRESETS[i].hidden || !strcmp(config.model.hidden, PRESETS[i].hidden)) &&
+                          fabs(config.model.dropout - strtod(PRESETS[i].dropout, NULL)) < 1e-9 &&
+                          fabs(config.train.weight_decay - PRESETS[i].decay) < 1e-9 &&
+                          config.data.encode == PRESETS[i].encode &&
+                          config.data.encode_bins == PRESETS[i].bins &&
+                          config.train.batch == PRESETS[i].batch,
                       "case %zu: %s", i, text);
         dt_free(text);
         dt__config_free(&config);
