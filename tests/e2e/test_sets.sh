@@ -128,7 +128,7 @@ fi
 # What is refused, with the key.
 for pair in 'later.csv|expected NAME:FILES' 'a:later.csv,a:test.csv|is taken' \
     'init:later.csv|is taken' 'train:later.csv|number of training rows' \
-    'a:|expected files behind the colon' 'a:none.csv|none.csv'; do
+    'a:|expected files after the colon' 'a:none.csv|none.csv'; do
     timeout 20 "$dtrain" run.dir="$tmp/bad" data.train=train.csv data.eval=eval.csv data.label=y \
         eval.also="${pair%%|*}" 2>"$tmp/err" && fail "$pair is taken"
     expect_line "$tmp/err" "error: eval.also.*${pair#*|}" "$pair"
