@@ -1,6 +1,6 @@
-/* `dtrain eval`: measures a model on held-out data as evaluation during training does, chunk by
- * chunk. On a terminal it prints a table, with the scores of each class or target; elsewhere one
- * JSON line. */
+/* `dtrain eval`: measures a model on held-out data, chunk by chunk, as evaluation during training
+ * does. Prints a table with the scores of each class or target on a terminal, and one JSON line
+ * elsewhere. */
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,27 +12,28 @@
 #include "report/report.h"
 #include "train/train.h"
 
-/* Limit for scores of numeric targets; with more, as in fields, none are shown. */
+/* Limit for scores by target; with more targets (fields, for example) none are shown. */
 enum { MOST_TARGETS = 64 };
 
-/* The result of a measurement of one set of rows. */
+/* The measurement of one set of rows. */
 struct result {
     const struct dt_predictor *predictor;
     struct dt_metrics *metrics;
     struct dt_metric_values values;
-    const char *fitted; /* the parts of the model that these rows also fitted; NULL: none */
-    int folds;          /* a search's: each was measured by the members that did not train on it */
-    bool has_interval;  /* eval.full: each value has an interval from low to high */
+    const char *fitted; /* parts of the model that were fitted to these rows; NULL: none */
+    int folds;          /* the rows are those of all folds of a search, each measured by the members
+                         * that did not train on it; 0: they are not */
+    bool has_interval;  /* eval.full: each value has an interval, from `low` to `high` */
     struct dt_metric_values low, high;
-    const uint64_t *confusion; /* (classes, classes); NULL: no confusion matrix and no scores by
-                                * class */
+    const uint64_t *confusion; /* (classes, classes); NULL: there is no confusion matrix, and there
+                                * are no scores by class */
     struct dt_class_scores scores;
     int ntargets;
     struct dt_target_score target[MOST_TARGETS];
-    struct dt__names names; /* (ntargets), or empty */
+    struct dt__names names; /* (ntargets) names of the targets, or empty */
 };
 
-/* Returns "Pullover", or the class's number. */
+/* Returns the name of a class or, if it has none, its number as text. */
 static const char *class_name(const struct result *result, size_t c, char buffer[24])
 {
     const char *name = dt_predictor_class_name(result->predictor, (int)c);
@@ -50,7 +51,7 @@ static dt_status targets_score(struct result *result)
     return schema->label_column ? dt__names_split(schema->label_column, &result->names) : DT_OK;
 }
 
-/* The results for the held-out rows and for the sets of eval.also. */
+/* The results for the held-out rows, `main`, and for the sets of eval.also, `set`. */
 struct report {
     struct result main;
     struct dt__named_sets named;
@@ -125,7 +126,8 @@ static void score_print(double value)
         printf("  %9.4f", value);
 }
 
-/* Mean over the classes that have rows; one that is never predicted counts as 0. */
+/* Returns the mean of a score over the classes that have rows. The score of a class that is never
+ * predicted counts as 0. */
 static double scores_mean(const double *values, const struct dt_class_scores *scores)
 {
     double sum = 0, count = 0;
@@ -137,11 +139,11 @@ static double scores_mean(const double *values, const struct dt_class_scores *sc
     return sum / count;
 }
 
-/* Prints precision, recall and f1 of each class and, unless there are many, the confusion matrix:
- * one row a true class, one column a predicted one. */
+/* Prints precision, recall and f1 of each class and, unless there are many classes, the confusion
+ * matrix: one row per actual class, one column per predicted class. */
 static void classes_print(const struct result *result)
 {
-    enum { LEAST_WIDTH = 11, MOST_WIDTH = 32, MOST_CONFUSION = 16, CELL = 9 };
+    enum { LEAST_WIDTH = 18, MOST_WIDTH = 32, MOST_CONFUSION = 16, CELL = 9 };
     const struct dt_class_scores *scores = &result->scores;
     const size_t classes = scores->classes;
     char buffer[24];
@@ -164,7 +166,7 @@ static void classes_print(const struct result *result)
     score_print(scores_mean(scores->f1, scores));
     putchar('\n');
     if (classes > MOST_CONFUSION) return;
-    printf("\n%-*s", width, "true \\ said");
+    printf("\n%-*s", width, "actual \\ predicted");
     for (size_t c = 0; c < classes; c++) {
         const int wide = cli_text_width(class_name(result, c, buffer));
         printf("  %*s", wide < CELL ? CELL - wide : 0, "");
@@ -179,7 +181,7 @@ static void classes_print(const struct result *result)
     putchar('\n');
 }
 
-/* Prints each target's error next to that of its mean. */
+/* Prints the error of each target, next to the error of always predicting the target's mean. */
 static void targets_print(const struct result *result)
 {
     enum { WIDTH = 24 };
@@ -240,7 +242,8 @@ static void result_free(struct result *result)
     dt__metrics_destroy(result->metrics);
 }
 
-/* Returns what of the model these rows fitted, so that its score has seen them; NULL: nothing. */
+/* Returns which parts of the model were fitted to these rows, which makes their score too good;
+ * NULL: none. */
 static const char *rows_fitted(const struct cli_model *model, const struct dt_source *rows)
 {
     static const char *const parts[2][2] = {{NULL, "temperature"},
@@ -249,11 +252,11 @@ static const char *rows_fitted(const struct cli_model *model, const struct dt_so
     struct dt__threshold rule;
     if (!certainty->rows_crc || dt__source_crc(rows) != certainty->rows_crc) return NULL;
     const bool cuts = !dt__threshold_parse(model->config.eval.threshold, &rule) &&
-                      rule.kind != DT__CUT_AT; /* a given probability is not fitted */
+                      rule.kind != DT__CUT_AT; /* a given probability is not fitted to rows */
     return parts[cuts][certainty->temperature != 1];
 }
 
-/* Adds the rows of a source to the result. */
+/* Measures the rows of a source, and adds them to the result. */
 static dt_status rows_measure(const struct cli_model *model, const struct dt_model *network,
                               const struct dt_source *source, struct result *result)
 {
@@ -299,11 +302,11 @@ static dt_status result_measure(const struct cli_model *model, const struct dt_s
     return result_end(result);
 }
 
-/* Measures the rows of all folds, each by the members that did not train on it. */
+/* Measures the rows of all folds: each fold by the members that did not train on it. */
 static dt_status folds_measure(const struct cli_model *model, struct result *result)
 {
     const struct dt_predictor *predictor = model->predictor;
-    struct dt_model members = *predictor->model; /* borrowed */
+    struct dt_model members = *predictor->model; /* borrows all memory of the predictor's model */
     struct dt_source *train = NULL, *source = NULL;
     dt_status status;
     result->folds = members.folds = (int)model->config.search.folds;
@@ -322,12 +325,13 @@ done:
     return status;
 }
 
-/* Surveys a sample of the rows that the run trained on, whatever rows are measured besides it. */
+/* Surveys a sample of the rows that the run trained on, even if other rows are measured. */
 static dt_status sample_survey(const struct cli_model *model, uint64_t rows, struct dt_source **out)
 {
     struct dt_config config = model->config;
     struct dt_source *train;
-    config.data.eval = ""; /* where rows are held out, the run had no such files */
+    config.data.eval = ""; /* without the run's held-out rows: if it held rows out, it had no
+                            * data.eval */
     config.data.eval_fraction = model->held_out;
     config.data.test_fraction = model->test;
     config.data.folds = model->folds;
@@ -337,7 +341,7 @@ static dt_status sample_survey(const struct cli_model *model, uint64_t rows, str
     return status;
 }
 
-/* Surveys a set. */
+/* Surveys the rows of a set. */
 static dt_status set_survey(const struct cli_model *model, const struct dt__named_set *set,
                             struct dt_source **out)
 {
@@ -375,7 +379,7 @@ static bool is_one_of(const struct dt__names *paths, const char *path)
     return false;
 }
 
-/* Warns of a file of data.eval that trained the model. */
+/* Warns if a file of data.eval was also in data.train. */
 static void rows_warn(const struct cli_model *model)
 {
     const struct dt_config *config = &model->config;
@@ -395,7 +399,8 @@ static void rows_warn(const struct cli_model *model)
     dt__names_free(eval.items, eval.count);
 }
 
-/* Measures the rows of data.eval, the rows that the run held out, or all rows by folds. */
+/* Measures data.eval if it is given; else the rows that the run held out or, for an ensemble of
+ * folds, all rows. */
 static dt_status main_measure(const struct cli_model *model, struct result *result)
 {
     const bool given = dt__config_is_given(&model->config, "data.eval");

@@ -136,7 +136,7 @@ job 1 run.dir="$tmp/names" data.train="$tmp/names.csv" data.eval="$tmp/names.csv
     model.hidden=2 2>"$tmp/err" || fail_with "$tmp/err" 'training on names'
 if command -v script >/dev/null; then
     table names
-    grep -qF 'true \ said       ?[2J     größer' "$tmp/table" ||
+    grep -qF 'actual \ predicted       ?[2J     größer' "$tmp/table" ||
         { cat -v "$tmp/table"; fail 'names in the table'; }
 fi
 check_eq 'the class of precision and recall' \
