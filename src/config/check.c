@@ -1,4 +1,4 @@
-/* Checks between keys: contradictions, and changes that a resume must not make. */
+/* Checks between keys: contradictory settings, and changes that a resume must not make. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -19,7 +19,8 @@
     key " and a split layer (model.layers, model.split): its workers meet in each step, with "     \
         "exact values; expected " expected ", or no split layer"
 
-/* X(broken, message): a message names the keys of both sides. */
+/* X(broken, message): `message` is the error if `broken` is true. It names all keys that take
+ * part. */
 #define RULES(X)                                                                                   \
     X(!*c->run.dir, "run.dir: expected a directory's name")                                        \
     X(!*c->data.train, "data.train: missing; expected files or globs to train on")                 \
@@ -207,7 +208,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
     bool wide_lamb = c->train.wide_optimizer == DT_WIDE(LAMB);
     bool wire = c->train.wire != DT_WIRE_F32;
     bool encodes = c->data.encode != DT_ENCODE_NONE && c->data.encode != DT_ENCODE_AUTO;
-    bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0; /* 0: sync */
+    bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0; /* 0: as sync */
     const bool split =
         c->model.split > 0 || dt__choice_index(c->model.layers, " \t\n\v\f\r,()", "split") >= 0;
 #define BROKEN(broken, message) broken,
@@ -216,7 +217,7 @@ dt_status dt__config_check(const struct dt_config *config, int size)
         if (is_broken[i]) return dt_fail(DT_EUSAGE, "%s", dt__rule_messages[i]);
     DT_TRY(dt__threshold_parse(c->eval.threshold, &threshold));
     DT_TRY(dt__sets_parse(config, &sets));
-    bool fresh = c->search.folds > 0; /* rows for intervals */
+    bool fresh = c->search.folds > 0; /* rows that intervals may use */
     for (size_t i = 0; i < sets.count; i++)
         fresh |= !strcmp(sets.items[i].name, DT__TEST_SET);
     dt__sets_free(&sets);
@@ -228,7 +229,8 @@ dt_status dt__config_check(const struct dt_config *config, int size)
 
 /* ---- a resume -------------------------------------------------------------------------------- */
 
-/* train.schedule=plateau lets evaluations set the rate, so their keys change the bits. */
+/* With train.schedule=plateau evaluations set the learning rate, so the keys of an evaluation
+ * change the bits. */
 static bool steers_plateau(const struct dt_config *before, const struct dt_config *now,
                            const char *key)
 {
@@ -237,7 +239,7 @@ static bool steers_plateau(const struct dt_config *before, const struct dt_confi
            (before->train.schedule == DT_SCHED_PLATEAU || now->train.schedule == DT_SCHED_PLATEAU);
 }
 
-/* Calls `report` for each key of a class whose values differ. */
+/* Calls `report` for each key with this resume class whose values differ. */
 static dt_status changes_report(enum dt__resume resume, const struct dt_config *before,
                                 const struct dt_config *now, dt_change_fn *report, void *arg)
 {
@@ -248,7 +250,7 @@ static dt_status changes_report(enum dt__resume resume, const struct dt_config *
         if (option->resume != resume && !steers) continue;
         const char *was = dt__option_text(before, option, buffers[0]);
         const char *is = dt__option_text(now, option, buffers[1]);
-        /* 0 means the value of the run */
+        /* 0 means whatever value the run has */
         const bool takes_any =
             !strcmp(is, "0") &&
             dt__config_choice_index("run.replicas|run.parts|train.groups", option->name) >= 0;
@@ -257,7 +259,8 @@ static dt_status changes_report(enum dt__resume resume, const struct dt_config *
     return DT_OK;
 }
 
-/* Lists the short forms from which model.layers was made: the given ones, else model.hidden. */
+/* Lists the short forms that model.layers was made from: those that are given, else
+ * model.hidden. */
 static dt_status short_forms_list(const struct dt_config *config, struct dt_text *out)
 {
     static const char *const forms[] = {"model.kind",      "model.activation", "model.dropout",
@@ -275,7 +278,7 @@ static dt_status short_forms_list(const struct dt_config *config, struct dt_text
     return DT_OK;
 }
 
-/* dt_change_fn; arg: the current configuration. */
+/* Refuses any change: a dt_change_fn whose arg is the current configuration. */
 static dt_status refuse_change(void *arg, const char *key, const char *before, const char *now)
 {
     const struct dt_config *config = arg;
@@ -293,18 +296,20 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
     return status;
 }
 
-/* Refuses a change of recorded keys in two cases: the rates of ftrl, which computes the weights
- * from its sums with the current rate; and momentum if the linear path has a separate rule: with or
- * without momentum the two rules share the state vectors differently, and the checkpoint's state
- * would be lost. */
+/* Refuses two kinds of change of RECORDED keys; a dt_change_fn whose arg is the current
+ * configuration.
+ * - Rates of ftrl: it computes the weights from its sums with the current rate.
+ * - Switching momentum on or off while the linear path has a rule of its own: the two rules then
+ *   share the state vectors differently, so the checkpoint's state would be lost. */
 static dt_status recorded_check(void *arg, const char *key, const char *before, const char *now)
 {
     const struct dt_config *config = arg;
-    const bool usual = config->train.optimizer == DT_OPT_FTRL, own = config->train.wide_lr > 0;
-    const bool wide = config->train.wide_optimizer == DT_WIDE(FTRL);
-    const bool is_rate = (!strcmp(key, "train.lr") && (usual || (wide && !own))) ||
-                         (!strcmp(key, "train.wide_lr") && wide) ||
-                         (!strcmp(key, "train.epsilon") && usual);
+    const bool main_ftrl = config->train.optimizer == DT_OPT_FTRL;
+    const bool own_rate = config->train.wide_lr > 0;
+    const bool wide_ftrl = config->train.wide_optimizer == DT_WIDE(FTRL);
+    const bool is_rate = (!strcmp(key, "train.lr") && (main_ftrl || (wide_ftrl && !own_rate))) ||
+                         (!strcmp(key, "train.wide_lr") && wide_ftrl) ||
+                         (!strcmp(key, "train.epsilon") && main_ftrl);
     const bool shares = !strcmp(key, "train.momentum") && config->train.wide_optimizer &&
                         (!strcmp(before, "0") || !strcmp(now, "0"));
     return is_rate || shares ? refuse_change(arg, key, before, now) : DT_OK;
@@ -317,7 +322,8 @@ dt_status dt__config_match(const struct dt_config *before, const struct dt_confi
     return changes_report(DT__RECORDED, before, now, recorded_check, arg);
 }
 
-/* dt_change_fn for FREE keys; arg: the current configuration. */
+/* Refuses changes of the FREE keys that trials depend on; a dt_change_fn whose arg is the current
+ * configuration. */
 static dt_status refuse_other_trials(void *arg, const char *key, const char *before,
                                      const char *now)
 {

@@ -1,12 +1,12 @@
-/* config: one table of options. The struct, parsing, printing, `dtrain options`, completions and
- * the page dtrain-config(5) all derive from DT_OPTIONS. */
+/* config: one table of options, DT_OPTIONS_*. The struct, parsing, printing, `dtrain options`,
+ * completions and the page dtrain-config(5) all derive from it. */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
 #include "base/base.h"
 #include "dtrain/config.h"
 
-/* Choices: the words of an enumerated option, in the order of the C enumerators. */
+/* Choices: the words of each enumerated option, in the order of its C enumerators. */
 #define DT_FORMAT_CHOICES "auto|idx|csv|libsvm|json|hdf5"
 enum dt_format {
     DT_FORMAT_AUTO,
@@ -119,18 +119,20 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X("train.lr", "0.002") X("train.schedule", "cosine")
 #define DT_PRESET_PAIR(key, value) key "=" value ", "
 
-/* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), CHOICE (int; one of
- * the choices). Range: lowest and highest value; for CHOICE the choices.
+/* X(section, key, TYPE, default as text, min, max, choices or NULL, resume, commands, help)
  *
- * X(section, key, TYPE, default as text, min, max, choices or NULL, resume: FIXED, RECORDED or FREE,
- * the commands that take it, help)
+ * TYPE is INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL) or CHOICE (int, the
+ * index of one of the choices). min and max bound INT and REAL; `choices` lists the words of a
+ * CHOICE. `commands` names the commands that take the key.
  *
- * FIXED keys define the run: a resume that changes one is refused. FREE keys may change. RECORDED
- * keys may change too, but they change the bits, so the run's history records it.
+ * `resume` is FIXED, FREE or RECORDED. FIXED keys define the run: a resume that changes one is
+ * refused. FREE keys may change. RECORDED keys may change too, but they change the bits, so the
+ * run's history records the change.
  *
- * DT_RETIRED keys have no effect any more. Old configurations, checkpoints and models list them:
- * the default is read silently, and a run with any other value is refused (src/config/check.c). */
-#define DT_RETIRED "" /* in place of commands */
+ * DT_RETIRED keys no longer have any effect. Old configurations, checkpoints and models list them,
+ * so the default value is accepted silently; a run with any other value is refused
+ * (src/config/check.c). */
+#define DT_RETIRED "" /* in place of `commands` */
 #define DT_OPTIONS_run(X)                                                                          \
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
@@ -563,7 +565,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "time limit for receiving a request, for sending an answer, for an idle connection, "        \
       "and for finishing requests at a stop")
 
-/* Formats besides metrics.jsonl. */
+/* Output formats in addition to metrics.jsonl. */
 #define DT_OPTIONS_report(X)                                                                       \
     X(report, tensorboard, BOOL, "no", 0, 0, NULL, FREE, "train",                                  \
       "TensorBoard event files in RUN_DIR/tensorboard")                                            \
@@ -572,7 +574,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(report, prometheus, TEXT, "", 0, 0, NULL, FREE, "train",                                     \
       "path of a file NAME.prom for Prometheus' node_exporter, rewritten with each record")
 
-/* Many runs in one job. */
+/* Options of dtrain search: many trials in one job. */
 #define DT_OPTIONS_search(X)                                                                       \
     X(search, trials, INT, "16", 1, 1e6, NULL, FREE, "search",                                     \
       "number of trials. The first is the configuration as it is, the second the same with "       \
@@ -596,7 +598,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(search, keep, INT, "0", 0, 1e6, NULL, FREE, "search",                                        \
       "number of further trials, the best ones, whose models are kept")
 
-/* Settings of dtrain importance. */
+/* Options of dtrain importance. */
 #define DT_OPTIONS_importance(X)                                                                   \
     X(importance, repeats, INT, "5", 1, 10000, NULL, FREE, "importance",                           \
       "how often the rows of each column are permuted")                                            \
@@ -605,7 +607,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(importance, group, BOOL, "yes", 0, 0, NULL, FREE, "importance",                              \
       "permute columns of numbers together that correlate by 0.9 or more, or -0.9 or less")
 
-/* Hooks for tests; not in `dtrain options`. */
+/* Hooks for tests; `dtrain options` does not list them. */
 #define DT_OPTIONS_test(X)                                                                         \
     X(test, slow_rank, INT, "-1", -1, 1e9, NULL, FREE, "train",                                    \
       "this rank sleeps test.slow_secs a step and a chunk of an evaluation; 0: a surveyed file")   \
@@ -621,7 +623,7 @@ enum dt_calibrate { DT_CALIBRATE_NO, DT_CALIBRATE_AUTO, DT_CALIBRATE_YES };
 enum dt_metric {
     DT_METRIC_AUTO,
     DT_METRIC_LOSS,
-    DT_METRIC_LOG_LOSS, /* the loss, of classes */
+    DT_METRIC_LOG_LOSS, /* the loss, for classes */
     DT_METRIC_PINBALL,  /* the loss, with train.loss=quantile */
     DT_METRIC_ACCURACY,
     DT_METRIC_TOP5,
@@ -639,8 +641,9 @@ enum dt_metric {
 
 #define DT_SECTIONS(S)                                                                             \
     S(run)                                                                                         \
-    S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(search)            \
-        S(importance) S(test)
+    S(data)                                                                                        \
+    S(model)                                                                                       \
+    S(train) S(eval) S(export) S(report) S(predict) S(serve) S(search) S(importance) S(test)
 
 #define DT_FIELD_INT int64_t
 #define DT_FIELD_REAL double
@@ -648,7 +651,7 @@ enum dt_metric {
 #define DT_FIELD_TEXT char *
 #define DT_FIELD_CHOICE int
 #define DT_FIELD(section, key, type, ...) DT_FIELD_##type key;
-/* The member of a section has its name, except export_ in C++, where export is a keyword. */
+/* A section's member has the section's name, except in C++, where export is a keyword: export_. */
 #define DT_MEMBER_run run
 #define DT_MEMBER_data data
 #define DT_MEMBER_model model
@@ -672,109 +675,115 @@ enum dt_metric {
 
 enum { DT_MAX_OPTIONS = 160 };
 
-/* All options, resolved: cfg->train.lr and so on. */
+/* The values of all options: config->train.lr and so on. */
 struct dt_config {
     DT_SECTIONS(DT_SECTION_STRUCT)
-    unsigned char given[DT_MAX_OPTIONS]; /* enum dt_given */
+    unsigned char given[DT_MAX_OPTIONS]; /* for each option, an enum dt_given */
 };
 
-/* How an option was set: not at all (it has its default); by a file, a text or an assignment; by
- * the preset. */
+/* How an option got its value: it still has its default; a file, a text or an assignment set it;
+ * the preset set it. */
 enum dt_given { DT_GIVEN_NOT, DT_GIVEN, DT_GIVEN_BY_PRESET };
 
 /* Sets every option to its default. Free with dt__config_free. */
 dt_status dt__config_init(struct dt_config *config);
 void dt__config_free(struct dt_config *config);
 
-/* Sets one key, like dt_config_set, if `command` ("train", "eval", ...) takes it. DT_EUSAGE also if
- * it does not: the message lists the commands that do. */
+/* Sets one key, like dt_config_set, but only if `command` ("train", "eval", ...) takes it.
+ * DT_EUSAGE: also if it does not; the message lists the keys that the command takes. */
 dt_status dt__config_set_for(struct dt_config *config, const char *command, const char *assignment);
 
-/* Returns true if a key, "section.key", was set by a file, a text or an assignment. */
+/* Returns true if a file, a text, an assignment or the preset has set the key, "section.key". */
 bool dt__config_is_given(const struct dt_config *config, const char *name);
-/* Returns true if a key is given with a value that is not its default; a run's config.ini gives all
- * keys. */
+/* Returns true if the key's value differs from its default and is not empty. For a run's
+ * config.ini, which lists every key, dt__config_is_given says nothing. */
 bool dt__config_is_changed(const struct dt_config *config, const char *name);
 
-/* Decides run.preset=auto (`table`: the training data is a table), and sets the preset's values
- * except for given keys. Call it before dt__config_check; dt_train does so. */
+/* Decides run.preset=auto and sets the preset's values, except for keys that are given. `table`:
+ * the training data is a table. Call it before dt__config_check; dt_train does so. */
 dt_status dt__config_resolve(struct dt_config *config, bool table);
-/* The properties of a table on which the preset depends. */
+/* The properties of the training data that the preset depends on. */
 struct dt_table_size {
-    uint64_t rows;  /* of training */
-    int features;   /* inputs of the network without encodings */
+    uint64_t rows;  /* training rows */
+    int features;   /* inputs of the network, without encodings */
     int numbers;    /* columns that data.encode may encode */
-    int classes;    /* 0: numbers or several labels */
+    int classes;    /* 0: the task is regress or multilabel */
     bool sparse;    /* some columns are texts */
     bool evaluates; /* there are held-out rows */
 };
 /* Sets the preset's values that depend on the training data. Call it after dt__config_resolve. */
 dt_status dt__config_resolve_by_data(struct dt_config *config, const struct dt_table_size *size);
-/* Returns true if model.layers is not known before that, because the widths depend on the data. */
+/* Returns true if model.layers is known only after dt__config_resolve_by_data, because the preset
+ * chooses the widths by the data. */
 bool dt__config_widths_wait(const struct dt_config *config);
-/* A resume keeps its settings: keys that a preset set, in the earlier run or now, and that are not
- * given now, take the values of the earlier run. */
+/* Resolves the preset for a resume of the run `before`: keys that a preset set, in the earlier run
+ * or now, take the values of the earlier run unless they are given now. */
 dt_status dt__config_resolve_resume(struct dt_config *config, const struct dt_config *before);
 /* Writes "key=value, ..." for the keys that the preset has set. The caller frees it. */
 dt_status dt__config_preset_text(const struct dt_config *config, char **out);
 
-/* Returns true if rows of data.train are held out, other than test rows. */
+/* Returns true if some rows of data.train are held out (test rows do not count). */
 bool dt__config_holds_out(const struct dt_config *config);
 
-/* Reads what data.gap leaves out: seconds if `is_time`, else rows. Returns false if the text is
+/* Parses data.gap: *size is in seconds if *is_time, else in rows. Returns false if the text is
  * neither. */
 bool dt__config_gap(const struct dt_config *config, double *size, bool *is_time);
 
-/* Checks keys against each other and against `size` ranks (async needs 2, a dedicated evaluator 3,
- * ...); size 0: without ranks. DT_EUSAGE names the keys. */
+/* Checks the keys against each other and against the number of ranks, `size` (async needs 2, a
+ * dedicated evaluator 3, ...). With size 0 the number of ranks is not checked. DT_EUSAGE: the
+ * message names the keys. */
 dt_status dt__config_check(const struct dt_config *config, int size);
 
-/* Writes the given keys, as text that dt_config_read_text parses. The caller frees it. */
+/* Writes the given keys as text that dt_config_read_text parses. The caller frees it. */
 dt_status dt__config_given_text(const struct dt_config *config, char **out_text);
-/* Writes "key = value" for the given keys of a section, except those in "a|b|c". DT_EMEMORY. */
+/* Writes "key = value" for the given keys of a section, except those listed in `but` ("a|b|c").
+ * DT_EMEMORY. */
 dt_status dt__config_print_given(const struct dt_config *config, const char *section,
                                  const char *but, FILE *out);
 
-/* Sets the keys that the configuration of a run lists, as a checkpoint or a model has it. Keys that
- * it lacks are younger than the run, and get the values that mean what the run did. DT_EUSAGE. */
+/* Reads the configuration that a checkpoint or a model has saved. Keys that it lacks were added to
+ * the program after that run, and get the values that reproduce what the run did. DT_EUSAGE. */
 dt_status dt__config_read_saved(struct dt_config *config, const char *name, const char *text);
 
-/* Packs the values, and which keys were given, for another process of the same program. The caller
+/* Packs all values, and how each was given, for another process of the same program. The caller
  * frees the bytes with dt_free. DT_EMEMORY. */
 dt_status dt__config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length);
-/* Sets all values from packed bytes. DT_EMISMATCH: bytes of another program; nothing changes. */
+/* Sets all values from packed bytes. DT_EMISMATCH: another program packed them; the configuration
+ * is unchanged. */
 dt_status dt__config_unpack(struct dt_config *config, const void *bytes, size_t length);
 
-/* Removes in place the quotes that dt_config_print puts around a value. Returns false if the value
- * begins with '"' and is not well-formed. */
+/* Removes, in place, the quotes that dt_config_print puts around a value. Returns false if the
+ * value begins with '"' but is not a well-formed quoted text. */
 bool dt__value_unquote(char *value);
-/* Computes the CRC-32C of dt_config_print without run.dir and run.resume. */
+/* Computes the CRC-32C of the text of dt_config_print without run.dir and run.resume. */
 dt_status dt__config_crc(const struct dt_config *config, uint32_t *out);
 
-/* Checks a resume with `now` of a run that was made with `before`. DT_EMISMATCH names the first
- * FIXED key that differs, with both values. now->run.replicas 0 matches any. */
+/* Checks that `now` may resume the run that was made with `before`. DT_EMISMATCH: a FIXED key
+ * differs; the message names the first one, with both values. now->run.replicas=0 matches any
+ * value. */
 dt_status dt__config_match(const struct dt_config *before, const struct dt_config *now);
-/* The same for a search, whose later trials must be made as its first ones were. DT_EMISMATCH also
- * names RECORDED keys, and FREE keys on which a trial's weights or score or the model depend. */
+/* Checks the same for a resumed search, whose later trials must be made as its first ones were.
+ * DT_EMISMATCH: also if a RECORDED key differs, or a FREE key that a trial's weights or score, or
+ * the model, depend on. */
 dt_status dt__config_match_search(const struct dt_config *before, const struct dt_config *now);
 /* Calls `report` for each RECORDED key that differs, with both values as text. Returns DT_EMEMORY,
- * or what `report` returns. */
+ * or the first error of `report`. */
 typedef dt_status dt_change_fn(void *arg, const char *key, const char *before, const char *now);
 dt_status dt__config_changes(const struct dt_config *before, const struct dt_config *now,
                              dt_change_fn *report, void *arg);
 
-/* Writes the keys with type, range, default and meaning to `out` (`dtrain options`): for a
- * terminal, as a Markdown table, as the manual page dtrain-config(5), or as a JSON Schema. `what`:
- * all (NULL), a section or a key.
+/* Writes the keys with type, range, default and meaning to `out`, as `dtrain options` does: for a
+ * terminal, as a Markdown table, as the manual page dtrain-config(5), or as a JSON Schema. `what`
+ * selects a section or a key; NULL: all.
  *
  * DT_EUSAGE: there is no such section or key. */
 enum dt_describe { DT_DESCRIBE_TEXT, DT_DESCRIBE_MARKDOWN, DT_DESCRIBE_MANUAL, DT_DESCRIBE_SCHEMA };
 dt_status dt__config_describe(FILE *out, enum dt_describe form, const char *what);
 
-/* Copies the text of an enumerated value into a buffer of at least 16 bytes and returns it, e.g.
+/* Copies the word of an enumerated value into a buffer of at least 16 bytes and returns it, e.g.
  * dt__config_choice(DT_MODE_CHOICES, DT_MODE_SYNC) -> "sync". */
 const char *dt__config_choice(const char *choices, int value, char buffer[16]);
-/* Returns the index of a choice in "a|b|c"; -1: not found. */
+/* Returns the index of a word in "a|b|c"; -1: it is not one of them. */
 int dt__config_choice_index(const char *choices, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* Descriptions of the options: for a terminal, as a Markdown table, as the manual page
- * dtrain-config(5), as a JSON Schema, and as choices for completions. All come from the table. */
+/* Descriptions of the options, all made from the table: for a terminal, as a Markdown table, as the
+ * manual page dtrain-config(5), as a JSON Schema, and as words for shell completion. */
 #include <jansson.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
-/* The subject of each section; test hooks have none. */
+/* One sentence for each section. Test hooks have none. */
 static const struct {
     const char *name, *about;
 } SECTIONS[] = {
@@ -29,7 +29,8 @@ static const char RESUME[] =
     "whether a key may change when a run is resumed. free: it may, and no `change` record is "
     "written. recorded: it may, and a `change` record is written. fixed: it must stay the same.";
 
-/* Bounds from 1e6 on only exclude nonsense, so they are not shown. */
+/* Writes the type and range, or the choices. Bounds of 1e6 and more only exclude nonsense, so they
+ * are left out. */
 static void option_range(const struct dt__option *option, char *buffer, size_t size)
 {
     const char *type = option->type == DT__INT ? "integer" : "number";
@@ -47,8 +48,9 @@ static void option_range(const struct dt__option *option, char *buffer, size_t s
         snprintf(buffer, size, "%s %g to %.10g", type, option->min, option->max);
 }
 
-/* Returns the effect of a change when the run is resumed, as a phrase or as a word. Free keys of
- * the network are other ways to write model.layers, which is compared. */
+/* Returns what a resume may do with the option, in a phrase or (brief) in a word. FREE keys of the
+ * network are other ways to write model.layers, which must stay the same, so they count as
+ * fixed. */
 static const char *resume_text(const struct dt__option *option, bool brief)
 {
     static const char *const texts[][2] = {
@@ -60,8 +62,8 @@ static const char *resume_text(const struct dt__option *option, bool brief)
     return texts[option->resume][brief];
 }
 
-/* Returns the next option after `option`, or the first one for NULL, that `what` selects: NULL for
- * all, a section, or a key. NULL: there is none. */
+/* Returns the next selected option after `option`, or the first one if it is NULL. `what` selects a
+ * section or a key; NULL: all. Returns NULL after the last one. */
 static const struct dt__option *option_next(const struct dt__option *option, const char *what)
 {
     for (option = option ? option + 1 : dt__options; option < dt__options + DT__OPTION_COUNT;
@@ -81,7 +83,7 @@ static int wider(int width, const char *text)
     return length > width ? length : width;
 }
 
-/* Describes one option in detail, or all selected ones as a table. */
+/* Describes one key in detail, or a section or all keys as a table. */
 static void describe_text(FILE *out, const char *what)
 {
     char range[128];
@@ -133,7 +135,7 @@ void dt__version_print(FILE *out)
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
-/* Writes a table cell; '|' would end it. */
+/* Writes a table cell, with each '|' escaped, since it would end the cell. */
 static void markdown_cell(FILE *out, const char *text, bool code)
 {
     const char *tick = code && *text ? "`" : "";
@@ -162,8 +164,6 @@ static void describe_markdown(FILE *out, const char *what)
 
 /* ---- the manual page ------------------------------------------------------------------------ */
 
-/* Writes text in roff's syntax: no line begins with a request, '-' stays a hyphen; "\n\n" begins a
- * paragraph. */
 void dt__roff_text(FILE *out, const char *text)
 {
     if (!*text) return;
@@ -181,7 +181,7 @@ void dt__roff_text(FILE *out, const char *text)
     fprintf(out, "\n");
 }
 
-/* Settings that exclude some others; with the settings that they need to be valid. */
+/* Settings for the table of combinations, each with a second setting that it needs to be valid. */
 static const char *const COMBINED[][2] = {
     {"train.mode=async"},
     {"train.exchange=reduce"},
@@ -204,8 +204,8 @@ static const char *const COMBINED[][2] = {
 };
 enum { COMBINED_COUNT = sizeof COMBINED / sizeof *COMBINED };
 
-/* '+': the rules allow both settings together, '.': they do not; ' ': they are values of one
- * key. */
+/* Returns '+' if the rules allow both settings together, '.' if they do not, and ' ' if both are
+ * values of the same key. */
 static char combination(const char *const a[2], const char *const b[2])
 {
     const char *const settings[] = {"data.train=rows", a[0], b[0], a[1], b[1]};
@@ -220,7 +220,7 @@ static char combination(const char *const a[2], const char *const b[2])
     return status ? '.' : '+';
 }
 
-/* Writes the table of combinations: settings as rows and, by letters, as columns. */
+/* Writes the table of combinations: one row per setting, and one column, named by a letter. */
 static void manual_combinations(FILE *out)
 {
     for (int a = 0; a < COMBINED_COUNT; a++) {
@@ -267,7 +267,7 @@ static void manual_sections(FILE *out)
 
 DT__EMBED(dt__config_manual, "src/config/manual.roff");
 
-/* The page covers all options, whatever `what` is. */
+/* Writes the manual page, which always covers all options: `what` is ignored. */
 static void describe_manual(FILE *out, const char *what)
 {
     static const struct dt__mark marks[] = {{"@VERSION@", dt__version_print},

@@ -1,5 +1,5 @@
-/* INI files: read through inih; a key given twice or unknown is refused with its line. Also prints
- * the whole configuration so that it reads back. */
+/* INI files: read through inih; a key that is unknown or given twice is refused with its line. Also
+ * prints a whole configuration as text that can be read back. */
 #include <ctype.h>
 #include <ini.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "base/internal.h"
 #include "config/option.h"
 
-/* Debian's inih sets these at run time, others when inih is built; then they limit the line
- * length. */
+/* These are variables of Debian's inih. In other builds they are missing (NULL), since the values
+ * are fixed when inih is built; that build then limits the length of a line. */
 extern bool ini_use_stack __attribute__((weak));
 extern bool ini_allow_multiline __attribute__((weak));
 extern bool ini_stop_on_first_error __attribute__((weak));
@@ -17,8 +17,8 @@ extern int ini_initial_alloc __attribute__((weak));
 
 /* ---- quotes ---------------------------------------------------------------------------------- */
 
-/* Writes a value in an INI text. A value with blanks at its ends, ';', a leading '"' or control
- * characters is put in double quotes, with \xHH for the special characters. */
+/* Adds a value to an INI text. A value with a blank at either end, a leading '"', a ';' or a
+ * control character is put in double quotes, and special characters become \xHH. */
 static dt_status value_quote(struct dt_text *text, const char *value)
 {
     const size_t length = strlen(value);
@@ -67,15 +67,16 @@ enum { MOST_BYTES = 1 << 20 };
 
 struct ini {
     struct dt_config *config;
-    const char *rest;            /* of the text */
+    const char *rest;            /* text that is not read yet */
     int line;                    /* number of the last line read */
-    int given[DT__OPTION_COUNT]; /* line that set an option; 0: none */
+    int given[DT__OPTION_COUNT]; /* for each option, the line that set it; 0: none */
     dt_status status;
 };
 
-/* Returns the length of a line with its continuations: a line continues after a comma that is not
- * in a comment if the next line begins with a blank. As in inih, a comment begins with '#' as the
- * first letter, and with ';' there or after a blank. */
+/* Returns the length of the first line of the text, including its continuations. A line continues
+ * if it ends with a comma that is not in a comment, and the next line begins with a blank. A
+ * comment begins with '#' as the first character of the line, or with ';' as the first one or after
+ * a blank (as in inih). */
 static size_t line_size(const char *text)
 {
     bool comment = text[strspn(text, " \t")] == '#';
@@ -85,7 +86,7 @@ static size_t line_size(const char *text)
         while (last > size && isspace((unsigned char)text[last - 1]))
             last--;
         bool comma = last > size && text[last - 1] == ',';
-        if (comma && size == 0) { /* not if it is the whole value */
+        if (comma && size == 0) { /* a value that is only a comma ends here */
             size_t before = last - 1;
             while (before > 0 && isblank((unsigned char)text[before - 1]))
                 before--;
@@ -98,7 +99,8 @@ static size_t line_size(const char *text)
     }
 }
 
-/* Replaces fgets for a text. Reads nothing more once the handler has failed. */
+/* Reads the next line, as fgets would, from ini->rest. Returns NULL after the last line, and once
+ * on_value has failed. */
 static char *read_line(char *buffer, int capacity, void *arg)
 {
     struct ini *ini = arg;
@@ -145,7 +147,7 @@ dt_status dt_config_read_text(struct dt_config *config, const char *name, const 
     if (strlen(text) > MOST_BYTES)
         return dt_fail(DT_EUSAGE, "%s: larger than %d bytes", name, MOST_BYTES);
     struct ini ini = {.config = config, .rest = text};
-    size_t longest = 0; /* inih reads line by line into a heap buffer with space for the longest */
+    size_t longest = 0; /* inih reads each line into one heap buffer, which must hold the longest */
     for (const char *line = text; *line; line += line_size(line))
         longest = line_size(line) > longest ? line_size(line) : longest;
     if (&ini_allow_multiline) ini_allow_multiline = false;
@@ -178,9 +180,10 @@ dt_status dt_config_read_file(struct dt_config *config, const char *path)
 
 enum print { PRINT_ALL, PRINT_BUT_PLACE, PRINT_GIVEN };
 
-/* PRINT_BUT_PLACE: leaves out keys that only say where the run is. Options of other commands, and
- * hidden ones, are printed if they differ from the default; the short forms of a network are left
- * out if its layers are listed. */
+/* Prints the keys as text that can be read back. PRINT_GIVEN: only given keys. PRINT_BUT_PLACE:
+ * without the keys that only say where the run is. Hidden options and those of other commands are
+ * printed only if they differ from the default. The short forms of a network are left out if
+ * model.layers is set. */
 static dt_status print_options(const struct dt_config *config, enum print which,
                                struct dt_text *out)
 {

@@ -11,7 +11,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Returns the length of a NAME that a colon follows, or 0. */
+/* Returns the length of a set's name if a colon follows it, else 0. */
 static size_t name_length(const char *word)
 {
     size_t length = 0;
@@ -22,7 +22,7 @@ static size_t name_length(const char *word)
     return word[length] == ':' ? length : 0;
 }
 
-/* Returns the end of a list's word: a comma, or the text's end. */
+/* Returns the end of the current word of a list: its comma, or the end of the text. */
 static const char *word_end(const char *at)
 {
     for (; *at && *at != ','; at++)
@@ -44,7 +44,8 @@ static struct dt__named_set *set_find(const struct dt__named_sets *sets, const c
     return NULL;
 }
 
-/* Takes the set that begins at *at, up to the next one. */
+/* Reads the set that begins at *at, NAME:FILES, and moves *at to the next set. The name is borrowed
+ * from the text; the caller frees the list. */
 static dt_status set_next(const char *key, const char **at, const char **out_name,
                           size_t *out_length, char **out_list)
 {
@@ -73,7 +74,8 @@ static dt_status set_next(const char *key, const char **at, const char **out_nam
     return dt__format(out_list, "%.*s", (int)(end - list), list);
 }
 
-/* train:N. Paths that begin so are written ./train:N. */
+/* Sets set->sample if the set is train:N, a sample of N training rows. A file with such a name must
+ * be written ./train:N. */
 static dt_status sample_parse(struct dt__named_set *set)
 {
     char *end;

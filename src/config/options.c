@@ -1,8 +1,8 @@
-/* The options: the table as data, finding a key, setting a member from text and converting it to
- * text; and a configuration, which has all of them.
+/* The options: the table as an array, finding a key, and converting a value from and to text; also
+ * a configuration, which has a value for each option.
  *
- * DT_OPTIONS_* in config.h is the one source: the struct, this table, parsing, printing, help, the
- * manual, the schema and the completions follow from it. */
+ * DT_OPTIONS_* in config.h is the only source: the struct, this table, parsing, printing, help, the
+ * manual, the schema and the completions all derive from it. */
 #include "config/option.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ const struct dt__option dt__options[DT__OPTION_COUNT] = {DT_SECTIONS(OPTIONS_OF_
 
 /* ---- finding a key --------------------------------------------------------------------------- */
 
-/* Names that other programs use for these keys. */
+/* What users of other programs may write, and the key that they mean. */
 static const char *const SYNONYMS[][2] = {
     {"learning_rate", "train.lr"},
     {"eta", "train.lr"},
@@ -62,7 +62,7 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
         *out = &dt__options[i];
         return DT_OK;
     }
-    /* Finds the most similar name; `name` may lack the section or be a longer word for it. */
+    /* Suggest the most similar name. `name` may lack the section, or begin with the key. */
     const struct dt__option *nearest = NULL;
     const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
     size_t least = strlen(name) / 4 + 2;
@@ -76,7 +76,7 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
         size_t alone = dt__edit_distance(key, option->key);
         if (alone <= strlen(key) / 3 && alone + 1 < distance) distance = alone + 1;
         if (length > 2 && !strncmp(key, option->key, length) && distance > 2) distance = 2;
-        if (!strcmp(key, option->name)) distance = 0; /* data.train below [data] */
+        if (!strcmp(key, option->name)) distance = 0; /* "data.train" was written below [data] */
         if (distance >= least || dt__option_is_hidden(option)) continue;
         least = distance;
         nearest = option;
@@ -88,7 +88,7 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
 
 bool dt__option_is_for(const struct dt__option *option, const char *command)
 {
-    /* a search trains */
+    /* a search trains, and importance evaluates */
     return dt__choice_index(option->commands, " ", command) >= 0 ||
            (!strcmp(command, "search") && dt__choice_index(option->commands, " ", "train") >= 0) ||
            (!strcmp(command, "importance") && dt__choice_index(option->commands, " ", "eval") >= 0);
@@ -123,10 +123,10 @@ int dt__config_choice_index(const char *choices, const char *choice)
     return dt__choice_index(choices, "|", choice);
 }
 
-/* An option whose choices start like this also takes true, false, on, off, 1 and 0. */
+/* An option whose choices begin like this also accepts true, false, on, off, 1 and 0. */
 static const char SWITCH[] = "no|yes|";
 
-/* Returns 0 or 1; -1: the word is neither. */
+/* Returns 0 for no and 1 for yes; -1: the word is neither. */
 static int switch_index(const char *value)
 {
     const int index = choice_index("no|yes|false|true|off|on|0|1", "|", value, strncasecmp);
@@ -149,9 +149,10 @@ static dt_status value_refuse(const struct dt__option *option, const char *value
     return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
 }
 
-/* A member is written only with a valid value. A number is decimal: no hexadecimal, no nan, no
- * blanks around it; a number that is too large becomes infinite, and so out of any range. Integers
- * may also be written as 1e6; a double holds every integer in the table's ranges exactly. */
+/* The member keeps its value if the text is not valid. Numbers are decimal: no hexadecimal, no nan,
+ * no blanks around them; a number that is too large becomes infinite, and is therefore out of
+ * range. Integers may also be written like 1e6: a double represents every integer in the table's
+ * ranges exactly. */
 dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
                          const char *value)
 {
@@ -168,7 +169,7 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
         if (*end || number < option->min || number > option->max)
             return value_refuse(option, value);
         if (option->type == DT__REAL)
-            *(double *)field = number == 0 ? 0 : number; /* no negative zero */
+            *(double *)field = number == 0 ? 0 : number; /* turns -0 into 0 */
         else if (number == floor(number))
             *(int64_t *)field = (int64_t)number;
         else
@@ -198,7 +199,8 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
 
 /* ---- value to text -------------------------------------------------------------------------- */
 
-/* Choices of options may be longer than others. */
+/* Copies the choice with index `value`. The buffer's size is a parameter, since some choices do not
+ * fit in 16 bytes. */
 static const char *choice_copy(const char *choices, int value, char *buffer, size_t size)
 {
     for (; value > 0 && *choices; value--) {
@@ -299,7 +301,7 @@ void dt__config_free(struct dt_config *config)
     *config = (struct dt_config){0};
 }
 
-/* Packs the struct, followed by the texts to which it points, in the order of the table. */
+/* Packs the struct, and then the texts that it points to, in the order of the table. */
 dt_status dt__config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length)
 {
     struct dt_text bytes = {0};
@@ -347,7 +349,7 @@ dt_status dt__config_set_for(struct dt_config *config, const char *command, cons
 {
     const char *equals = strchr(assignment, '=');
     const struct dt__option *option = NULL;
-    struct dt_text taken = {0}; /* the keys that the command takes, for the error */
+    struct dt_text taken = {0}; /* the keys that the command takes, for the error message */
     char *name;
     dt_status status;
     if (!equals || equals == assignment)

@@ -9,14 +9,15 @@
 static const struct {
     const char *word;
     int numbers;
-    double most; /* of each number */
+    double most; /* upper bound of each number, exclusive */
 } RULES[] = {[DT__CUT_AT] = {"", 1, 1},
              [DT__CUT_F1] = {"f1", 0, 0},
              [DT__CUT_BALANCED] = {"balanced_accuracy", 0, 0},
              [DT__CUT_COST] = {"cost:", 2, 1e100},
              [DT__CUT_RECALL] = {"recall:", 1, 1}};
 
-/* Reads the numbers after a rule's word, each above 0 and below `most`. */
+/* Reads the `count` numbers that follow a rule's word. Returns false unless each is above 0 and
+ * below `most`, and nothing else follows. */
 static bool numbers_read(const char *text, int count, double most, double *out)
 {
     for (int i = 0; i < count; i++) {
