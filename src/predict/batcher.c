@@ -1,6 +1,7 @@
-/* The batcher: one of the threads with rows computes for all that wait at that moment; when it is
- * done, the first of the threads that came in the meantime is next. No thread waits for a batch to
- * fill: the next batch collects while one is computed, so batches grow with the load. */
+/* The batcher: of all threads that have rows, one computes a batch of everything that is waiting at
+ * that moment. When it is done, the first of the threads that arrived in the meantime computes the
+ * next batch. No thread waits for a batch to fill up: the next batch collects rows while the
+ * current one is computed, so batches grow with the load. */
 #include <string.h>
 
 #include "predict/serve.h"
@@ -9,11 +10,11 @@ struct job {
     struct job *next;
     const struct dt__version *version;
     const struct dt__request *request;
-    size_t first, count; /* rows of the request */
+    size_t first, count; /* range of the request's rows */
     float *out;
     int32_t *out_class;
     pthread_cond_t wake;
-    bool leads; /* its thread computes next */
+    bool leads; /* the thread of this job computes the next batch */
     bool done;
     dt_status status;
     char error[DT_ERROR_MAX];
@@ -21,8 +22,8 @@ struct job {
 
 struct dt__batcher {
     pthread_mutex_t lock;
-    bool busy;   /* a thread computes, or is about to */
-    int threads; /* of matrix products */
+    bool busy;   /* a thread computes a batch, or is about to */
+    int threads; /* threads of each matrix product */
     struct job *first, *last;
     uint64_t batches, rows;
     /* inputs of the current batch; sized for the widest version so far */
@@ -32,7 +33,8 @@ struct dt__batcher {
     int32_t classes[DT_EVAL_CHUNK];
 };
 
-/* Takes the first job, and following jobs of the same version that fit into a batch with it. */
+/* Takes the first job, and the jobs after it that have the same version and fit in the same
+ * batch. */
 static struct job *jobs_take(struct dt__batcher *batcher, size_t *out_rows)
 {
     struct job *first = batcher->first, *last = first;
@@ -57,7 +59,7 @@ static dt_status jobs_answer(struct dt__batcher *batcher, struct job *jobs, size
     struct dt_predictor *predictor = jobs->version->predictor;
     const size_t width = predictor->width;
     size_t at = 0;
-    dt__blas_set_threads(batcher->threads); /* OpenMP keeps this number per thread */
+    dt__blas_set_threads(batcher->threads); /* OpenMP keeps this setting per thread */
     DT_TRY(dt__inputs_reserve(&batcher->inputs, predictor, rows));
     DT_TRY(dt__grow(&batcher->out, &batcher->out_capacity, width * rows, sizeof(float), "batch"));
     for (const struct job *job = jobs; job; at += job->count, job = job->next)
@@ -106,8 +108,10 @@ dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__versi
     if (batcher->last)
         batcher->last->next = &job;
     else
-        batcher->first = &job; /* cppcheck-suppress autoVariables ; done before this returns */
-    batcher->last = &job;      /* cppcheck-suppress autoVariables ; done before this returns */
+        batcher->first = &job; /* cppcheck-suppress autoVariables ; it is out of the list before
+                                * this returns */
+    batcher->last = &job;      /* cppcheck-suppress autoVariables ; it is out of the list before
+                                * this returns */
     while (batcher->busy && !job.done && !job.leads)
         pthread_cond_wait(&job.wake, &batcher->lock);
     if (!job.done) {
@@ -117,8 +121,8 @@ dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__versi
         pthread_mutex_unlock(&batcher->lock);
         const dt_status status = jobs_answer(batcher, jobs, rows);
         pthread_mutex_lock(&batcher->lock);
-        for (struct job *each = jobs; each; each = each->next) { /* their threads continue once it
-                                                                  * is free */
+        for (struct job *each = jobs; each; each = each->next) { /* their threads go on once the
+                                                                  * lock is free */
             each->status = status;
             if (status) snprintf(each->error, sizeof each->error, "%s", dt_error_text());
             each->done = true;

@@ -1,6 +1,6 @@
-/* ONNX: a graph of the nodes that the model's layers and its task emit (model/emitter.h).
+/* ONNX: the graph of the nodes that the model's layers and its task emit (model/emitter.h).
  *
- * Nodes and constants are written as soon as they are made, with the names of their inputs and
+ * Each node and constant is written as soon as it is made, with the names of its inputs and
  * outputs. Source: the messages of https://github.com/onnx/onnx/blob/v1.12.0/onnx/onnx.proto */
 #include "predict/onnx.h"
 
@@ -17,7 +17,7 @@
 enum { IR_VERSION = 8, OPSET = 17 };
 enum type { FLOAT = 1, INT64 = 7 };
 
-/* Numbers of the fields. */
+/* Field numbers of the messages. */
 enum {
     MODEL_IR_VERSION = 1,
     MODEL_PRODUCER = 2,
@@ -55,14 +55,14 @@ enum {
 };
 
 struct graph {
-    struct dt__emitter emitter; /* first member: layers and tasks get a pointer to it */
+    struct dt__emitter emitter; /* first member, so that a pointer to it is one to the graph */
     const struct dt_schema *schema;
-    struct dt__message body; /* nodes and constants so far */
-    struct dt__message node; /* the newest node: attributes may follow */
-    struct dt__names names;  /* names of values */
-    int member;              /* index of the member whose layers are being added, a prefix of names;
-                              * -1: the model itself */
-    void *scratch;           /* memory of emitter.scratch */
+    struct dt__message body; /* nodes and constants so far, without the newest node */
+    struct dt__message node; /* the newest node, which may still get attributes */
+    struct dt__names names;  /* names of all values so far */
+    int member;              /* index of the ensemble's member whose layers are being added; value
+                              * names get it as a prefix; -1: none */
+    void *scratch;           /* memory that emitter.scratch returns */
     size_t scratch_bytes;
 };
 
@@ -82,14 +82,14 @@ static void *scratch(struct dt__emitter *e, size_t count, size_t size)
 
 /* ---- nodes and constants -------------------------------------------------------------------- */
 
-/* Returns a copy of the name that lives as long as the graph; NULL asks for a new name. */
+/* Returns the name of a new value; it lives as long as the graph. NULL makes a name up. */
 static const char *value_name(struct graph *graph, const char *name)
 {
     char number[32];
-    char own[128];
+    char prefixed[128];
     snprintf(number, sizeof number, "v%zu", graph->names.count);
-    snprintf(own, sizeof own, "member%d/%s", graph->member, name ? name : "");
-    if (name && graph->member >= 0) name = own;
+    snprintf(prefixed, sizeof prefixed, "member%d/%s", graph->member, name ? name : "");
+    if (name && graph->member >= 0) name = prefixed;
     if (!name) name = number;
     dt__emit_keep(&graph->emitter, dt__names_add(&graph->names, name, strlen(name)));
     return graph->emitter.status ? "" : graph->names.items[graph->names.count - 1];
@@ -114,7 +114,7 @@ static const char *add_node(struct dt__emitter *e, const char *name, const char 
     return name;
 }
 
-/* Starts an attribute of the newest node, without its value. */
+/* Begins an attribute of the newest node; the caller adds its value. */
 static struct dt__message attribute_begin(const char *name, enum attribute type)
 {
     struct dt__message attribute = {0};
@@ -198,7 +198,8 @@ static const char *add_layer(struct dt__emitter *e, const struct dt__layer *laye
 
 /* ---- the ends of the graph ------------------------------------------------------------------ */
 
-/* Features that the graph computes itself, the flags of gaps: they follow the numbers. */
+/* Features that the graph computes itself, since they are not in its input: the flags of gaps. They
+ * follow the numbers. */
 struct flags {
     int first, count;
 };
@@ -213,7 +214,7 @@ static struct flags flags_of(const struct dt_schema *schema)
     return flags;
 }
 
-/* Replaces gaps, which are NaN, by means, and adds the flags of gaps. */
+/* Adds nodes that replace gaps, which are NaN, by means, and insert the flags of gaps. */
 static const char *add_gaps(struct dt__emitter *e, const struct dt_schema *schema, const char *x)
 {
     const struct flags flags = flags_of(schema);
@@ -239,7 +240,7 @@ static const char *add_gaps(struct dt__emitter *e, const struct dt_schema *schem
     return x;
 }
 
-/* Adds z of encoded numbers, and their encodings, after the dense inputs. */
+/* Inserts z of the encoded numbers, and their encodings, after the dense inputs. */
 static const char *add_encoding(struct dt__emitter *e, const struct dt_schema *schema,
                                 const char *inputs, const char *z)
 {
@@ -262,17 +263,17 @@ static const char *add_ranks(struct dt__emitter *e, const struct dt_schema *sche
     return dt__emit_quantile_normal(e, &quantiles, raw);
 }
 
-/* Adds the rows that a network reads, without encodings; *out_raw: the rows before
- * normalisation. */
+/* Adds nodes that compute the rows that a network reads, without encodings. *out_raw: the rows
+ * before normalisation. */
 static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *schema,
                               const char **out_raw)
 {
     const size_t n = (size_t)schema->features;
     const char *x = "input";
-    /* with data.missing=error each column's fill is NaN, else none is */
+    /* with data.missing=error the fill of every column is NaN, else of none */
     if (schema->columns && !isnan(schema->columns->fill)) x = add_gaps(e, schema, x);
     const char *raw = x;
-    /* x = (raw * scale - mean) * inv_std, clipped; steps without effect are left out */
+    /* x = (raw * scale - mean) * inv_std, clipped; without the steps that have no effect */
     if (schema->scale != 1) x = DT__NODE(e, "Mul", x, dt__emit_scalar(e, schema->scale));
     if (schema->mean) {
         x = DT__NODE(e, "Sub", x, dt__emit_vector(e, "mean", n, schema->mean));
@@ -285,7 +286,7 @@ static const char *add_inputs(struct dt__emitter *e, const struct dt_schema *sch
     return x;
 }
 
-/* Describes the shape of "input" or an output: (rows, width), or (rows) for width 0. */
+/* Declares "input" or an output, with its shape: (rows, width), or (rows) for width 0. */
 static void add_value(struct graph *graph, int field, const char *name, enum type type, int width)
 {
     struct dt__message dim = {0}, shape = {0}, tensor = {0}, kind = {0}, value = {0};
@@ -313,7 +314,8 @@ static void add_metadata(struct dt__message *model, const char *key, const char 
     dt__message_add(model, MODEL_METADATA, &entry);
 }
 
-/* Adds a list of names as JSON, without those of flags; NULL: there are no names. */
+/* Adds a list of names to the metadata as JSON, without the names of flags. Adds nothing if `names`
+ * is NULL. */
 static void add_names(struct dt__message *model, const char *key, char *const *names, int count,
                       struct flags flags)
 {
@@ -327,7 +329,7 @@ static void add_names(struct dt__message *model, const char *key, char *const *n
     json_decref(list);
 }
 
-/* Writes the model's fields except the graph, which is its last. */
+/* Writes the model's fields, except the graph, which comes last. */
 static void write_head(const struct dt_predictor *predictor, struct dt__message *model)
 {
     const struct dt_checkpoint *file = &predictor->file;
@@ -364,7 +366,8 @@ static dt_status write_model(struct graph *graph, const struct dt_predictor *pre
     return status;
 }
 
-/* Adds the layers of a network, from rows to outputs; z: of encoded numbers. */
+/* Adds the layers of a network from its rows, x, to its outputs. z: values of the encoded numbers,
+ * or NULL. */
 static const char *add_network(struct graph *graph, const struct dt_model *model, const char *x,
                                const char *z)
 {
@@ -383,7 +386,8 @@ static const char *add_network(struct graph *graph, const struct dt_model *model
     return x;
 }
 
-/* Adds the members of a mean. Each member has separate tensors, with its own names. */
+/* Adds the members of an ensemble and the mean of their outputs. Each member has tensors of its
+ * own, whose names begin with the member's number. */
 static const char *add_members(struct graph *graph, const struct dt_model *model, const char *x,
                                const char *z)
 {
@@ -392,11 +396,11 @@ static const char *add_members(struct graph *graph, const struct dt_model *model
     const char *sum = NULL;
     for (int m = 0; m < model->members; m++) {
         graph->member = m;
-        const char *one = add_network(graph, model->member[m], x, z);
+        const char *output = add_network(graph, model->member[m], x, z);
         e->params += model->member[m]->params;
         e->model = model;
-        one = model->loss->task->emit_to_mean(e, one);
-        sum = sum ? DT__NODE(e, "Add", sum, one) : one;
+        output = model->loss->task->emit_to_mean(e, output);
+        sum = sum ? DT__NODE(e, "Add", sum, output) : output;
     }
     graph->member = -1;
     e->params = params;

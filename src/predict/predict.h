@@ -1,13 +1,16 @@
-/* predict: answers of a trained model. A predictor loads a model with everything that belongs to it
- * (how features are scaled and normalised, the names of features and classes), and turns rows into
+/* predict: answers of a trained model. A predictor loads a model together with the scaling and
+ * normalisation of its features and the names of its features and classes, and turns rows into
  * probabilities or values. `dtrain predict` and `dtrain serve` use it.
  *
  * Nothing here is collective, and MPI need not be initialised. A predictor serves one thread at a
- * time; several predictors may work in parallel. The first to be opened chooses the kernel
- * (dt__blas_select), so open it before other threads open predictors, and not while a training
- * starts. A separate process, dtrain-hdf5, reads HDF5. Opening the first file forks it, and it
- * lives as long as the program. So wait() for any child does not return, and pages that the program
- * writes later exist twice: open a model before filling large memory. */
+ * time; several predictors may work in parallel. Opening the first one chooses the kernel
+ * (dt__blas_select), so do this before other threads open predictors, and not while a training
+ * starts.
+ *
+ * HDF5 files are read by a separate process, dtrain-hdf5, which is forked when the first file is
+ * opened and lives as long as the program. Therefore a wait() for any child does not return, and
+ * pages that the program writes after the fork are duplicated: open a model before filling large
+ * memory. */
 #ifndef PREDICT_PREDICT_H
 #define PREDICT_PREDICT_H
 
@@ -17,77 +20,81 @@
 #include "model/model.h"
 #include "state/state.h"
 
-/* An open model. Members are read-only for other files. */
+/* An open model. Other rooms only read its members. */
 struct dt_predictor {
     char *path;                /* path of the file that was loaded */
     struct dt_checkpoint file; /* step, schema, configuration, parameters */
     struct dt_model *model;
-    int classes;            /* 0: its answers are values, not classes */
-    const char *answer;     /* the name of its answers: "probabilities" or "values" */
-    size_t features, width; /* numbers in a row, and in its answer: a probability per class, or a
-                             * value per target (train.loss=quantile: per target and quantile) */
-    size_t entries; /* in a row's sparse part, one per column of categories; 0: the network reads
-                     * all features directly */
-    size_t numbers; /* numbers in a row before those entries, or all features; then z of encoded
-                     * features */
-    size_t chunk;   /* rows that are worth predicting at once: DT_EVAL_CHUNK, or what fits in 64
+    int classes;            /* number of classes; 0: answers are values */
+    const char *answer;     /* name of the answers: "probabilities" or "values" */
+    size_t features, width; /* numbers in a row, and numbers in its answer: a probability per class,
+                             * or a value per target (train.loss=quantile: per target and
+                             * quantile) */
+    size_t entries; /* entries in a row's sparse part, one per column of categories; 0: the network
+                     * reads all features as a dense row */
+    size_t numbers; /* numbers in a row's dense part, followed by z of encoded features */
+    size_t chunk;   /* rows to predict at once: DT_EVAL_CHUNK, or fewer so that they fit in 64
                      * MiB */
 
-    size_t targets; /* targets of a row if answers are values; else 0 */
-    float *margin;  /* (targets) of intervals: dt__predictor_bound; NULL: answers have none */
+    size_t targets; /* targets per row; 0 for classes */
+    float *margin;  /* (targets) distance from an answer to the ends of its interval, as in
+                     * dt__predictor_bound; NULL: there are no intervals */
 
-    /* Private to src/predict: memory of the current chunk of rows. */
-    struct dt_network *network; /* NULL: nothing was predicted so far */
+    /* Private to src/predict: the network, and memory for the current chunk of rows. */
+    struct dt_network *network; /* NULL: created at the first prediction */
     float *x;                   /* (chunk, features and z) normalised rows */
-    float *dense, *value;       /* the dense part and the entries' values of a batch, if the model
-                                 * takes sparse rows */
+    float *dense, *value;       /* dense part and entries' values of a batch, for a model that takes
+                                 * sparse rows */
     uint64_t *offsets;
     uint32_t *index;
     float *logits; /* (DT_EVAL_CHUNK, nout) */
     size_t x_capacity, dense_capacity, value_capacity, offsets_capacity, index_capacity;
 };
 
-/* Opens a predictor like dt_predictor_open, but makes the network with the first answer: for
- * callers that choose the kernel by what the model says, or want no answers. */
+/* Opens a predictor like dt_predictor_open, but creates the network only at the first prediction:
+ * for callers that choose the kernel by the model's configuration, or do not predict. */
 dt_status dt__predictor_load(const char *path, struct dt_predictor **out);
 
-/* Rows as the network takes them, scaled and normalised; all zero: no rows. */
+/* Rows as the network takes them, scaled and normalised. All members zero: no rows. */
 struct dt_inputs {
     float *x;        /* (rows, numbers) */
-    uint32_t *index; /* (rows, entries), as is value; NULL if the model has no entries */
+    uint32_t *index; /* (rows, entries), like value; NULL if the model has no entries */
     float *value;
     size_t x_capacity, index_capacity, value_capacity;
 };
-/* Grows the capacity to `rows` rows, and keeps the rows that are there. DT_EMEMORY. */
+/* Reserves capacity for `rows` rows and keeps the rows that are already there. DT_EMEMORY. */
 dt_status dt__inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
                              size_t rows);
 void dt__inputs_free(struct dt_inputs *inputs);
-/* Reads the next row of a stream of the predictor's schema into row `at`; otherwise like
- * dt__rows_next. */
+/* Reads the next row of `rows`, a stream with the predictor's schema, into row `at` of `inputs`;
+ * otherwise like dt__rows_next. */
 dt_status dt__inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,
                           struct dt_rows *rows, uint64_t *out_line, bool *out_end);
-/* Predicts any number of these rows; otherwise like dt_predictor_rows. */
+/* Predicts `rows` rows of `inputs`, any number; otherwise like dt_predictor_rows. */
 dt_status dt__predictor_inputs(struct dt_predictor *predictor, const struct dt_inputs *inputs,
                                size_t rows, float *out, int32_t *out_class);
 
-/* Predicts a batch of at most DT_EVAL_CHUNK rows as dt__table_read gives it: scaled and normalised,
- * with a sparse part or without. */
+/* Predicts a batch of at most DT_EVAL_CHUNK rows as dt__table_read returns them: scaled and
+ * normalised, with or without a sparse part. */
 dt_status dt__predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
                               float *out, int32_t *out_class);
 
-/* Computes the outputs (rows, nout) of the network for a batch, before they become answers. */
+/* Computes the outputs of the network for a batch, (rows, nout), before the task turns them into
+ * answers. */
 dt_status dt__predictor_logits(struct dt_predictor *predictor, const struct dt_batch *batch,
                                float *out);
 
-/* Gives answers intervals of this coverage; 0: none. Opening a model has set the coverage that its
- * run asked for. DT_EUSAGE: the model predicts classes, or keeps too few residuals. DT_EMEMORY. */
+/* Sets the coverage of the answers' intervals; 0: no intervals. A predictor opens with the coverage
+ * that its run was configured with. DT_EUSAGE: the model predicts classes, or has too few residuals
+ * for this coverage. DT_EMEMORY. */
 dt_status dt__predictor_interval(struct dt_predictor *predictor, double coverage);
-/* Returns the lower or upper end of a target's interval, from the row's answer (width). */
+/* Returns the lower or upper end of the interval of a target. `answer` (width) is the row's
+ * answer. */
 float dt__predictor_bound(const struct dt_predictor *predictor, const float *answer, size_t target,
                           bool upper);
 
-/* Fails with DT_EFORMAT if an answer (width) has a number that is not finite: the row, or a weight,
- * is too large. */
+/* Checks that all numbers of an answer (width) are finite. DT_EFORMAT: one is not, because the row
+ * or a weight is too large. */
 dt_status dt__predictor_check(const struct dt_predictor *predictor, const float *answer);
 
 #endif

@@ -1,8 +1,8 @@
 /* The predictor: a model file, the network that it describes, and memory for a chunk of rows.
  *
- * Rows are computed in chunks of at most DT_EVAL_CHUNK, like in evaluation; wide rows that are not
- * yet normalised, in smaller chunks (rows_that_fit). A row's prediction is the same in any chunk.
- * Evaluation computes the same logits up to their last digits. */
+ * Rows are computed in chunks of at most DT_EVAL_CHUNK, as in evaluation. Chunks of rows that are
+ * not normalised yet are smaller if the rows are wide (rows_that_fit). A row's prediction does not
+ * depend on the chunk. Evaluation may compute logits with other last digits. */
 #include "predict/predict.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@
 #include "model/certainty.h"
 #include "table/normalize.h"
 
-/* Returns the number of rows that fit in 64 MiB, at most a chunk. */
+/* Returns how many rows of this many numbers fit in 64 MiB, but at least 1 and at most
+ * DT_EVAL_CHUNK. */
 static size_t rows_that_fit(size_t numbers)
 {
     const size_t fit = ((size_t)64 << 20) / sizeof(float) / numbers;
@@ -107,15 +108,15 @@ int dt_predictor_classes(const struct dt_predictor *predictor)
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature)
 {
     char *const *names = predictor->file.schema.feature_names;
-    const bool is_one = feature >= 0 && feature < (int)predictor->features;
-    return names && is_one ? names[feature] : NULL;
+    const bool exists = feature >= 0 && feature < (int)predictor->features;
+    return names && exists ? names[feature] : NULL;
 }
 
 const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number)
 {
     char *const *names = predictor->file.schema.label_names;
-    const bool is_one = class_number >= 0 && class_number < predictor->classes;
-    return names && is_one ? names[class_number] : NULL;
+    const bool exists = class_number >= 0 && class_number < predictor->classes;
+    return names && exists ? names[class_number] : NULL;
 }
 
 /* ---- intervals ------------------------------------------------------------------------------ */
@@ -142,14 +143,14 @@ float dt__predictor_bound(const struct dt_predictor *predictor, const float *ans
                           bool upper)
 {
     const size_t each = (size_t)predictor->model->outputs.each;
-    const float *of = answer + target * each, margin = predictor->margin[target];
-    return upper ? of[each - 1] + margin : *of - margin;
+    const float *values = answer + target * each, margin = predictor->margin[target];
+    return upper ? values[each - 1] + margin : *values - margin;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Converts dense rows to the sparse rows that training and evaluation read, so that the sums have
- * the same terms. */
+/* Converts a batch of dense rows to sparse rows, as training and evaluation read them, so that the
+ * sums have the same terms. */
 static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batch)
 {
     const size_t nin = p->features, rows = (size_t)batch->rows;

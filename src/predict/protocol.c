@@ -1,9 +1,9 @@
 /* Requests and answers of the server, as JSON.
  *
- * A request is a list of rows, a tensor of them, or a list for each column. Its body is read from
- * left to right into a table of words, one a value; nothing is computed before the whole body is
- * known to be valid. Parts whose order is not the needed one (the inputs of v2, whose name may
- * follow the data) are skipped first and read later.
+ * A request is a list of rows, a tensor of rows, or a list for each column. Its body is read from
+ * left to right into a table with one word per value; nothing is computed before the whole body has
+ * been checked. A part that cannot be read where it appears (an input of v2, whose name may follow
+ * its data) is skipped, and read later.
  *
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "table/normalize.h"
 #include "table/values.h"
 
-/* Parts of a row's answer; in v2 each is an output. */
+/* Parts of a row's answer; in v2 each part is an output. */
 enum part { NUMBERS, CLASS, LABEL, LOW, HIGH, PARTS };
 
 static bool has_part(const struct dt_predictor *predictor, enum part part)
@@ -69,13 +69,13 @@ static bool are_numbers(const struct dt__columns *columns)
     return numbers == columns->count;
 }
 
-/* Returns true if all columns may come as one input: columns of numbers, or without names. */
+/* Returns true if one input may hold all columns, which must be numbers or have no names. */
 static bool takes_tensor(const struct dt__columns *columns)
 {
     return !columns->names.count || are_numbers(columns);
 }
 
-/* Reads a list of a column's values; all columns must have the same number. */
+/* Reads the list of a column's values. Fails if its length differs from that of earlier lists. */
 static dt_status request_read_column(struct dt__request *request, struct dt__json *json,
                                      uint32_t column)
 {
@@ -104,7 +104,7 @@ static dt_status request_read_column(struct dt__request *request, struct dt__jso
     return DT_OK;
 }
 
-/* Every column must have its list; unknown names are ignored. */
+/* Checks that each of the model's columns had a list. */
 static dt_status columns_check(const struct dt__request *request)
 {
     const struct dt__columns *columns = request->reader.columns;
@@ -119,7 +119,8 @@ static dt_status columns_check(const struct dt__request *request)
     return DT_OK;
 }
 
-/* Reads the "inputs" of TensorFlow Serving: {"input": [rows]}, or lists by the columns' names. */
+/* Reads the "inputs" of TensorFlow Serving: {"input": [rows]}, or one list per column, by name;
+ * unknown names are ignored. */
 static dt_status request_read_named(struct dt__request *request, struct dt__json *json)
 {
     const struct dt__dict *names = &request->reader.columns->names;
@@ -145,17 +146,17 @@ static dt_status request_read_named(struct dt__request *request, struct dt__json
 
 /* ---- Open Inference Protocol v2 ------------------------------------------------------------- */
 
-/* One of a request's inputs. */
+/* An input of a v2 request. */
 struct input {
-    struct dt__json shape, data; /* at NULL: missing */
+    struct dt__json shape, data; /* their place in the body; at NULL: missing */
     size_t values;
-    size_t dims, rows; /* dimensions and rows of the checked shape, */
+    size_t dims, rows; /* dimensions and rows of the shape, once checked, */
     double width;      /* and values per row */
-    uint32_t column;   /* its column; the number of columns: unknown */
+    uint32_t column;   /* index of the input's column; the number of columns if it has none */
 };
 
-/* Checks the values of a tensor: its shape's first dimension is the number of rows, the product of
- * the others the values per row, and the data must have as many. */
+/* Checks the shape of an input: its first dimension is the number of rows, the product of the
+ * others the number of values per row, and the data must have rows * values per row. */
 static dt_status shape_check(struct input *input)
 {
     struct dt__json shape = input->shape;
@@ -182,7 +183,7 @@ static dt_status shape_check(struct input *input)
     return DT_OK;
 }
 
-/* Finds the column of an input by its name; one input named 'input' may have all columns. */
+/* Sets out->column by the input's name. An input named 'input' that holds all columns has none. */
 static dt_status input_find(const struct dt__request *request, struct dt__json *name,
                             struct input *out)
 {
@@ -197,7 +198,7 @@ static dt_status input_find(const struct dt__request *request, struct dt__json *
                    tensor ? ": expected 'input'" : "");
 }
 
-/* Skips an input, and finds its column. BYTES are texts. */
+/* Reads an input's name, datatype and shape, and skips its data. Datatype BYTES means texts. */
 static dt_status input_open(const struct dt__request *request, struct dt__json *json, char token,
                             struct input *out)
 {
@@ -225,7 +226,7 @@ static dt_status input_open(const struct dt__request *request, struct dt__json *
     return dt_fail(DT_EFORMAT, "'%s' appears twice", columns->items[out->column].name);
 }
 
-/* Reads all columns as one input: their values in order, however lists are nested. */
+/* Reads an input that holds all columns: its values in order, however its lists are nested. */
 static dt_status request_read_tensor(struct dt__request *request, struct input *input)
 {
     const size_t features = request->reader.columns->count;
@@ -269,7 +270,7 @@ static dt_status request_read_inputs(struct dt__request *request, struct dt__jso
     return columns_check(request);
 }
 
-/* Reads the names of the requested outputs; without a list, all are. */
+/* Reads the names of the requested outputs. A request without such a list gets all outputs. */
 static dt_status request_read_outputs(struct dt__request *request, struct dt__json *json,
                                       const struct dt_predictor *predictor)
 {
@@ -294,7 +295,8 @@ static dt_status request_read_outputs(struct dt__request *request, struct dt__js
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Finds the members of a request: in v1 one of the first two, in v2 all but the first. */
+/* Reads the members of a request: in v1 "instances" or "inputs", in v2 "inputs", "id" and
+ * "outputs". */
 static dt_status request_read_members(struct dt__request *request, struct dt__json *json,
                                       const struct dt_predictor *predictor)
 {
@@ -332,7 +334,7 @@ static dt_status request_read_members(struct dt__request *request, struct dt__js
                                                    : request_read_list(request, json, token);
             if (status) return dt_fail_prefix(status, "%s: ", request->key);
         } else {
-            request->key = NULL; /* both are there */
+            request->key = NULL; /* the request has both "instances" and "inputs" */
             break;
         }
     }
@@ -341,7 +343,7 @@ static dt_status request_read_members(struct dt__request *request, struct dt__js
                    v2 ? "expected \"inputs\", a list" : "expected \"instances\" or \"inputs\"");
 }
 
-/* A value takes at least two bytes, so the allocation is proportional to the body. */
+/* The memory is proportional to the body's length, since a value takes at least two bytes of it. */
 dt_status dt__request_read(const char *body, size_t length, bool v2,
                            const struct dt__version *version, int max_rows, struct dt__request *out)
 {
@@ -360,7 +362,7 @@ dt_status dt__request_read(const char *body, size_t length, bool v2,
         DT_GUARD(dt__alloc(columns->count, sizeof *out->lists, "columns", &out->lists));
     dt__json_begin(&json, body, length, &out->reader.scratch);
     status = request_read_members(out, &json, predictor);
-    /* Besides wrong values, it may not be JSON at all. */
+    /* If the body is not JSON, say so, whatever error was found before. */
     if (status != DT_EMEMORY && dt__json_finish(&json)) status = DT_EFORMAT;
 done:
     return status;
@@ -405,7 +407,7 @@ done:
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Adds an output of v2 up to its data, in a list that has begun. */
+/* Adds an output of v2, up to its data, to the list that `text` ends with. */
 static void output_begin(const struct dt_predictor *predictor, enum part part, long long rows,
                          struct dt_text *text)
 {
@@ -418,8 +420,8 @@ static void output_begin(const struct dt_predictor *predictor, enum part part, l
     dt__text_append(text, "]", 1);
 }
 
-/* Adds the ends of a row's intervals: a list, or with one target the number itself; flat: numbers
- * with commas between them. */
+/* Adds the lower or upper ends of a row's intervals: a list, or just the number if there is one
+ * target. `flat`: without brackets. */
 static void bounds_add(const struct dt_predictor *predictor, bool upper, const float *values,
                        bool flat, struct dt_text *text)
 {
@@ -433,8 +435,8 @@ static void bounds_add(const struct dt_predictor *predictor, bool upper, const f
     if (list) dt__text_append(text, "]", 1);
 }
 
-/* Adds a part of the answers to `rows` rows: for a row with several numbers a list, else the number
- * itself. */
+/* Adds one part of the answers to `rows` rows. A row's part is a list if it has several numbers,
+ * else the number itself. */
 static void part_add(const struct dt_predictor *predictor, enum part part, const float *values,
                      const int32_t *classes, size_t rows, bool list, bool flat,
                      struct dt_text *text)
@@ -456,11 +458,11 @@ static void part_add(const struct dt_predictor *predictor, enum part part, const
     if (list) dt__text_append(text, "]", 1);
 }
 
-/* How a protocol answers: the parts in their order, for each row or for all rows at once, each with
- * its name; in v1 a single part is written without a name. */
+/* The form of a protocol's answers: the parts in their order, once per row or once for all rows.
+ * Each part has its name, except in v1 if it is the only one. */
 static const struct form {
     const char *begin, *end;
-    bool each;
+    bool per_row;
     enum part order[PARTS];
 } FORMS[] = {
     [DT__INSTANCES] = {"{\"predictions\":[", "]}\n", true, {CLASS, LABEL, NUMBERS, LOW, HIGH}},
@@ -475,13 +477,14 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
     const struct form *form = &FORMS[request->protocol];
     const bool v2 = request->protocol == DT__INFER;
     const bool object = !v2 && (has_part(predictor, CLASS) || has_part(predictor, LOW));
-    const size_t step = form->each ? 1 : request->rows, width = predictor->width;
+    const size_t step = form->per_row ? 1 : request->rows, width = predictor->width;
     if (v2)
         dt__text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
                      (unsigned long long)version->number);
     if (request->id) dt__text_add(text, ",\"id\":");
     if (request->id) dt__json_add_string(text, request->id);
-    DT_TRY(dt__text_add(text, "%s", form->begin)); /* from here on a text keeps its first failure */
+    DT_TRY(dt__text_add(text, "%s", form->begin)); /* the calls after this need no check: the text
+                                                    * keeps its first failure */
     for (size_t r = 0; r < request->rows; r += step) {
         const char *before = "{\"";
         const float *values = answers + r * width;
@@ -502,7 +505,7 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt__
             if (v2 && part == NUMBERS) /* a flat list */
                 dt__json_add_floats(text, values, step * width);
             else
-                part_add(predictor, part, values, classes + r, step, !form->each, v2, text);
+                part_add(predictor, part, values, classes + r, step, !form->per_row, v2, text);
             if (v2) dt__text_append(text, "}", 1);
         }
         if (object) dt__text_append(text, "}", 1);

@@ -1,13 +1,14 @@
-/* The server: connections, routes, versions of the model, counts for Prometheus.
+/* The server: connections, routes, versions of the model, and counts for Prometheus.
  *
- * libmicrohttpd runs each connection in a separate thread, which reads the body, parses it, passes
- * its rows to the batcher and waits. A request keeps the version of the model with which it began;
- * later requests use a newer one, and the old version is freed when its last user releases it.
+ * libmicrohttpd runs each connection in a thread of its own. The thread reads the body of a
+ * request, parses it, passes its rows to the batcher and waits for the answer. A request keeps the
+ * version of the model with which it began; later requests use a newer version, and the old one is
+ * freed when its last user releases it.
  *
- * Everything has a limit: connections, bytes of a body, bytes of all bodies together and of all
- * answers, rows, and the time from the first byte to the last of a request and of its answer.
- * dt_server_poll enforces these times, since a client that sends or takes a byte now and then is
- * never idle. */
+ * Everything has a limit: the connections, the bytes of a body, of all bodies together and of all
+ * answers together, the rows, and the time from the first to the last byte of a request, and of its
+ * answer. dt_server_poll enforces the time limits, because libmicrohttpd's own timeout never ends a
+ * client that sends or takes a byte now and then. */
 #include "dtrain/serve.h"
 
 #include <ctype.h>
@@ -45,8 +46,8 @@ static struct {
 static const char *const symbols[] = {SYMBOLS(DT__NAME)};
 static struct dt__library library = DT__LIBRARY("microhttpd", symbols, &MHD);
 
-/* BODIES: number of largest bodies in memory at once; there may be more smaller ones. NUMBER_BYTES:
- * of a number of an answer, and its text, which grows by doubling. */
+/* BODIES: how many bodies of the largest size fit in memory at once (or more smaller ones).
+ * NUMBER_BYTES: memory for a number of an answer and its text, which grows by doubling. */
 enum {
     TOO_LARGE = 413,
     PACKED = 415,
@@ -58,45 +59,46 @@ enum {
 static const double BUCKET_SECS[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                             0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
-/* A connection, as long as it is open. */
+/* An open connection. */
 struct connection {
     int fd; /* -1: the entry is free */
-    /* clock since when the client is waited for; 0: a request is being answered */
+    /* clock at which waiting for the client began; 0: a request is being answered */
     _Atomic double waits_since;
-    bool closed; /* closed because it was too slow */
+    bool closed; /* the server closed it because the client was too slow */
 };
 
-/* One request, from its headers to its answer. */
+/* A request, from its headers to its answer. */
 struct exchange {
     struct dt_server *server;
     struct connection *connection;
-    const struct route *route; /* NULL: unknown yet, or none */
+    const struct route *route; /* NULL: not known yet, or there is none */
     double began;
-    struct dt_text body; /* bodies_bytes counts its capacity */
-    size_t announced;    /* its length by Content-Length; 0: unknown */
-    size_t answer_bytes; /* bytes of the pending answer; answers_bytes counts them */
-    unsigned refusal;    /* a status decided before the body has arrived; 0: none */
+    struct dt_text body; /* bodies_bytes includes its capacity */
+    size_t announced;    /* length of the body by Content-Length; 0: unknown */
+    size_t answer_bytes; /* reserved for the answer; answers_bytes includes them */
+    unsigned refusal;    /* HTTP status with which the request is refused without reading its body;
+                          * 0: none */
     unsigned code;
 };
 
-/* Adds the answer of a path to text. DT_EFORMAT: the request is wrong. */
+/* Adds the answer of a route to `text`. DT_EFORMAT: the request is wrong. */
 typedef dt_status answer_fn(struct exchange *exchange, const struct dt__version *version,
                             struct dt_text *text);
 
-/* A path; '*' is NAME or NAME/versions/NUMBER. */
+/* A route. '*' in its path is NAME or NAME/versions/NUMBER. */
 struct route {
     const char *path;
     answer_fn *answer;
-    const char *constant; /* fixed answer, no function */
-    bool posts;           /* predicts the posted rows; else GET and HEAD */
-    bool v2;              /* path of the Open Inference Protocol */
+    const char *constant; /* the answer, in place of a function */
+    bool posts;           /* POST of rows to predict; else GET and HEAD */
+    bool v2;              /* belongs to the Open Inference Protocol */
 };
 
 /* Counts for /metrics. */
 struct counts {
-    uint64_t codes[600]; /* answers by status */
+    uint64_t codes[600]; /* number of answers by HTTP status */
     uint64_t bucket[BUCKETS + 1];
-    double secs; /* of all predictions */
+    double secs; /* time of all predictions */
 };
 
 struct dt_server {
@@ -106,25 +108,25 @@ struct dt_server {
     struct MHD_Daemon *daemon;
     struct dt__batcher *batcher;
     atomic_bool stopping;
-    atomic_int active; /* requests between headers and answer */
+    atomic_int active; /* requests whose headers have arrived and whose answer is not complete */
 
-    /* Used only by polling: the newest version if it could not be loaded, the reason, and the time
-     * (clock) and pause of the next try. */
+    /* Used only by dt_server_poll: the newest file if it could not be loaded, the reason, the clock
+     * of the next try, and the pause before it. */
     struct dt__file_id refused;
     char reason[DT_ERROR_MAX];
     double retry_at, pause_secs;
 
     pthread_mutex_t lock;           /* protects everything below */
-    struct dt__version *version;    /* the current version; only polling changes it */
+    struct dt__version *version;    /* the current version; only dt_server_poll changes it */
     struct connection *connections; /* (options.connections) */
-    size_t bodies_bytes;            /* of all requests */
-    size_t answers_bytes;           /* of all answers until they are sent */
+    size_t bodies_bytes;            /* memory of the bodies of all requests */
+    size_t answers_bytes;           /* memory of all answers that are not sent yet */
     struct counts counts;
 };
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
-/* Identifies a file; zeros: there is none. */
+/* Identifies a file; all zero: there is none. */
 static struct dt__file_id file_identify(const char *path)
 {
     struct stat info;
@@ -150,8 +152,8 @@ static dt_status version_load(const char *path, double interval, struct dt__vers
     struct dt__version *version;
     char *found = NULL;
     DT_TRY(dt__alloc(1, sizeof *version, "version", &version));
-    /* Identified before it is read: a file that replaces it meanwhile is a different one, which
-     * polling loads. */
+    /* Identify the file before reading it: if another file replaces it meanwhile, dt_server_poll
+     * sees a difference and loads that one. */
     dt_status status = dt__model_find(path, true, &found, NULL);
     if (!status) version->file = file_identify(found);
     dt_free(found);
@@ -166,13 +168,13 @@ static dt_status version_load(const char *path, double interval, struct dt__vers
     const char *file = version->predictor->path, *slash = strrchr(file, '/'),
                *name = slash ? slash : file;
     char *end;
-    /* A version's number is the name of its directory; elsewhere it is the model's step. */
+    /* If the directory's name is a number, it is the version's number; else the model's step is. */
     while (name > file && name[-1] != '/')
         name--;
     version->number = strtoull(name, &end, 10);
     if (end != slash || name == slash || !isdigit((unsigned char)*name))
         version->number = version->predictor->file.step;
-    version->users = 1; /* the server is a user */
+    version->users = 1; /* the server itself */
     *out = version;
     return DT_OK;
 }
@@ -194,20 +196,21 @@ static void version_release(struct dt_server *server, struct dt__version *versio
     if (last) version_free(version);
 }
 
-/* Memory and descriptors may become free, and permissions change, while the file stays the same: it
- * is tried again, with longer and longer pauses. A damaged file is not. */
+/* Remembers a file that could not be loaded. Loading it is tried again, after longer and longer
+ * pauses, if the cause may go away while the file stays the same (memory, descriptors,
+ * permissions); not if the file is damaged. */
 static void version_refuse(struct dt_server *server, struct dt__file_id file, dt_status status)
 {
     const double MOST_SECS = 60;
-    const bool passes = status == DT_EIO || status == DT_EMEMORY;
+    const bool may_pass = status == DT_EIO || status == DT_EMEMORY;
     const bool again = is_same_file(file, server->refused);
     if (!again || strcmp(server->reason, dt_error_text()) != 0)
         dt__warn("passed over: %s", dt_error_text());
     snprintf(server->reason, sizeof server->reason, "%s", dt_error_text());
     server->refused = file;
     server->pause_secs = again ? fmin(2 * server->pause_secs, MOST_SECS) : 1;
-    if (passes) dt__debug("tried again in %g s", server->pause_secs);
-    server->retry_at = passes ? dt__clock_secs() + server->pause_secs : INFINITY;
+    if (may_pass) dt__debug("tried again in %g s", server->pause_secs);
+    server->retry_at = may_pass ? dt__clock_secs() + server->pause_secs : INFINITY;
 }
 
 static void version_take_up_newer(struct dt_server *server)
@@ -216,9 +219,9 @@ static void version_take_up_newer(struct dt_server *server)
     struct dt__version *newer, *older = server->version;
     if (dt__model_find(server->model, true, &path, NULL)) return;
     const struct dt__file_id file = file_identify(path);
-    const bool rests = dt__clock_secs() < server->retry_at;
+    const bool pausing = dt__clock_secs() < server->retry_at;
     const bool known =
-        is_same_file(file, older->file) || (rests && is_same_file(file, server->refused));
+        is_same_file(file, older->file) || (pausing && is_same_file(file, server->refused));
     const dt_status status = known ? DT_OK : version_load(path, server->options.interval, &newer);
     if (status) {
         version_refuse(server, file, status);
@@ -324,7 +327,7 @@ static dt_status answer_reserve(struct exchange *exchange, size_t bytes)
     return fits ? DT_OK : dt_fail(DT_EMEMORY, "too much at once; try again");
 }
 
-/* Parses the whole request, predicts its rows, formats the answer. */
+/* Parses the request, predicts its rows and formats the answer. */
 static dt_status answer_rows(struct exchange *exchange, const struct dt__version *version,
                              struct dt_text *text)
 {
@@ -350,7 +353,7 @@ static dt_status answer_rows(struct exchange *exchange, const struct dt__version
             if (dt__predictor_check(predictor, out + r * width))
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
-    dt_free(request.words); /* the text may also be large */
+    dt_free(request.words); /* the answer's text may be as large as the request */
     request.words = NULL;
     DT_GUARD(dt__answer_format(&request, version, server->name.data, out, classes, text));
     status = answer_reserve(exchange, text->capacity);
@@ -380,15 +383,16 @@ static const struct route ROUTES[] = {
     {"/v2/models/*/infer", answer_rows, NULL, true, true},
 };
 
-/* The model and version that a path names. */
+/* What the path of a request names: a model and, optionally, a version. */
 struct target {
-    bool other; /* another model is named */
+    bool other; /* a model that is not served */
     bool has_version;
     uint64_t version;
 };
 
-/* *out is set as soon as the path's start matches, even if its end does not: the last such route
- * says whether another model is meant. */
+/* Returns true if the path of a request, `url`, belongs to a route's path. *out is set as soon as
+ * the start of the path matches, even if its end does not; so after a search through all routes it
+ * says whether another model was meant. */
 static bool path_matches(const char *path, const char *url, const char *name, struct target *out)
 {
     static const char versions[] = "/versions/";
@@ -409,7 +413,7 @@ static bool path_matches(const char *path, const char *url, const char *name, st
     return !strcmp(rest, path + before + 1);
 }
 
-/* Sets exchange->code. Returns the error of the request; NULL: the answer is in `text`. */
+/* Sets exchange->code. Returns the error of the request, or NULL if the answer is in `text`. */
 static const char *exchange_work(struct exchange *exchange, const struct dt__version *version,
                                  const char *url, const char *method, struct dt_text *text)
 {
@@ -443,7 +447,7 @@ static const char *exchange_work(struct exchange *exchange, const struct dt__ver
     return status ? dt_error_text() : NULL;
 }
 
-/* Passes the answer, or the error, to libmicrohttpd. */
+/* Passes the answer or the error to libmicrohttpd. */
 static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Connection *connection,
                                        const char *url, const char *method)
 {
@@ -454,7 +458,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
     const char *error = exchange_work(exchange, version, url, method, &text), *type;
     const struct route *route = exchange->route;
     if (error) {
-        dt__text_free(&text); /* the text may be large */
+        dt__text_free(&text); /* it may already hold a large part of an answer */
         dt__text_add(&text, "{\"error\":");
         dt__json_add_string(&text, error);
         dt__text_add(&text, "}\n");
@@ -482,8 +486,9 @@ done:
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Reserves `length` bytes of a body and a NUL. The capacity doubles up to the announced length, so
- * a client has sent at least half of what it occupies. Returns false if there is no memory. */
+/* Reserves memory for a body of `length` bytes and a NUL. The capacity doubles, up to the announced
+ * length, so a client has sent at least half of what its body occupies. Returns false if the total
+ * limit or the memory does not allow it. */
 static bool exchange_grow_body(struct exchange *exchange, size_t length)
 {
     struct dt_server *server = exchange->server;
@@ -504,7 +509,8 @@ static bool exchange_grow_body(struct exchange *exchange, size_t length)
     return !status;
 }
 
-/* Bodies are limited one by one and together; a refused one is read and dropped. */
+/* Adds bytes to the body, unless it is larger than a body may be, or all bodies together are. The
+ * bytes of a refused body are dropped. */
 static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
 {
     const size_t length = exchange->body.length + size;
@@ -514,7 +520,7 @@ static void exchange_take_body(struct exchange *exchange, const char *bytes, siz
     else if (length >= exchange->body.capacity && !exchange_grow_body(exchange, length))
         exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
     else
-        (void)dt__text_append(&exchange->body, bytes, size); /* capacity is reserved */
+        (void)dt__text_append(&exchange->body, bytes, size); /* the capacity is reserved */
     if (exchange->refusal) exchange_free_body(exchange);
 }
 
@@ -525,7 +531,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     struct exchange *exchange = *context;
     struct dt_server *server = cls;
     (void)version;
-    if (!exchange) { /* the first call has only the headers */
+    if (!exchange) { /* the first call comes after the headers */
         const char *length = MHD.lookup_connection_value(connection, MHD_HEADER_KIND,
                                                          MHD_HTTP_HEADER_CONTENT_LENGTH);
         const char *packing = MHD.lookup_connection_value(connection, MHD_HEADER_KIND,
@@ -537,7 +543,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         exchange->server = server;
         exchange->began = dt__clock_secs();
         exchange->connection = info ? info->socket_context : NULL;
-        /* The time that the connection was idle before does not count for this request. */
+        /* the time for which the connection was idle does not count for this request */
         if (exchange->connection) exchange->connection->waits_since = exchange->began;
         exchange->announced = length ? strtoull(length, NULL, 10) : 0;
         if (packing && strcasecmp(packing, "identity") != 0) exchange->refusal = PACKED;
@@ -630,7 +636,7 @@ void dt_server_poll(struct dt_server *server)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* libmicrohttpd's messages go to the log. */
+/* Logs libmicrohttpd's messages. */
 static void on_log(void *cls, const char *format, va_list args)
 {
     char line[DT_ERROR_MAX];
@@ -722,8 +728,8 @@ void dt_server_stop(struct dt_server *server)
         server->stopping = true;
         int fd = MHD.quiesce_daemon(server->daemon);
         if (fd >= 0)
-            shutdown(fd, SHUT_RDWR); /* otherwise new clients would wait in its queue until
-                                               * the end */
+            shutdown(fd, SHUT_RDWR); /* else new clients would wait in the socket's queue until the
+                                      * end */
         double until = dt__clock_secs() + server->options.timeout_secs;
         while (server->active && dt__clock_secs() < until) {
             connections_close_slow(server);
