@@ -1,5 +1,5 @@
-/* Arguments of commands: the log level; the configuration, or a model with settings that override
- * its own. Also cells of tables, which several commands print. */
+/* Arguments of commands: the log level; a configuration; a model, with settings that override those
+ * of its run. Also cells of tables, which several commands print. */
 #include <string.h>
 
 #include "base/internal.h"
@@ -30,13 +30,13 @@ void cli_take_log_level(int *argc, char **argv)
 
 /* ---- a configuration ------------------------------------------------------------------------ */
 
-/* Returns true for "section.key=value"; a path may contain '=' after a '/'. */
+/* Returns true for "section.key=value". A path may contain '=', but only after a '/'. */
 static bool is_assignment(const char *argument)
 {
     return *argument != '-' && argument[strcspn(argument, "=/")] == '=';
 }
 
-/* Returns the command or file that is probably meant by an unknown word; "": none is similar. */
+/* Returns the command that was probably meant by an unknown word; "": none is similar. */
 static const char *command_near(const char *word)
 {
     for (size_t i = 0; i < commands_count; i++) {
@@ -46,8 +46,8 @@ static const char *command_near(const char *word)
     return "";
 }
 
-/* The argument is a table instead of a configuration: the error shows the command that trains on
- * it, with the given keys. */
+/* Refuses a table that was given in place of a configuration. The message shows the command that
+ * trains on the table, with the other arguments. */
 static dt_status table_refuse(const char *path, int count, char **arguments)
 {
     struct dt_text keys = {0};
@@ -111,8 +111,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     model->held_out = config->data.eval_fraction;
     model->test = config->data.test_fraction;
     model->folds = config->data.folds;
-    memset(config->given, 0, sizeof config->given); /* from here on `given` means given in the
-                                                     * arguments */
+    /* from here on, a key is given only if an argument sets it */
+    memset(config->given, 0, sizeof config->given);
     for (int i = 2; i < argc; i++) {
         if (!is_assignment(argv[i]) && dt__path_exists(argv[i]))
             DT_GUARD(
@@ -121,8 +121,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         DT_GUARD(dt__config_set_for(config, argv[0], argv[i]));
     }
     if (dt__config_is_given(config, "data.eval")) {
-        /* Labels, held-out rows and the number of measured rows belong to the run's files, not to
-         * others. */
+        /* The run's label files, held-out fractions, sets and eval.batches belong to the run's
+         * data, not to other files. */
         if (!*config->data.eval)
             DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
         if (!dt__config_is_given(config, "data.eval_labels"))
@@ -137,8 +137,9 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         if (!dt__config_is_given(config, "eval.batches"))
             DT_GUARD(dt_config_set(config, "eval.batches=0"));
     }
-    /* The run's kernel is used unless the arguments name one, which then must be that one. The
-     * kernel of a run in bf16 also decides on its convolutions in f32. */
+    /* Use the run's kernel; it is an error if the arguments name one that is not available, and a
+     * warning if the run's own is not. Predictions are made in f32, but the kernel of a run in bf16
+     * also decides how convolutions in f32 are computed. */
     if (config->run.precision == DT_PRECISION_BF16)
         (void)dt__bf16_select(config->run.kernel, &native);
     (void)dt__bf16_select(NULL, &native);
@@ -160,14 +161,14 @@ void cli_model_close(struct cli_model *model)
 {
     dt__config_free(&model->config);
     dt_predictor_close(model->predictor);
-    *model = (struct cli_model){0}; /* a second call is harmless */
+    *model = (struct cli_model){0}; /* allows a second call */
 }
 
 dt_status cli_model_survey(const struct cli_model *model, enum dt_part part, struct dt_source **out)
 {
     const struct dt_schema *schema = &model->predictor->file.schema;
     dt_status status = dt__source_survey(&model->config, part, schema, out);
-    if (!status && !*out && part == DT_PART_EVAL) /* of a run that held out none but the test */
+    if (!status && !*out && part == DT_PART_EVAL) /* the run held out only test rows */
         status = dt__source_survey(&model->config, DT_PART_TEST, schema, out);
     const bool named = dt__config_is_given(&model->config, "data.eval");
     if (status == DT_EIO && !named)
@@ -205,7 +206,7 @@ void cli_print_text(const char *text, int width)
         const bool obeyed = dt__is_obeyed(text);
         column += dt__begins_character(*text);
         if (!width || column <= width) putchar(obeyed ? '?' : *text);
-        if (obeyed && !dt__is_control(*text)) text++; /* two bytes */
+        if (obeyed && !dt__is_control(*text)) text++; /* the character has two bytes */
     }
     printf("%*s", width > wide ? width - wide : 0, "");
 }

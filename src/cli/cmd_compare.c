@@ -1,6 +1,6 @@
-/* `dtrain compare`: one row a run: its best metric, speed, time and status, and settings in which
- * runs differ. The best run comes first; if runs have several metrics, the best by the metric of
- * the first named run. Runs without an evaluation come last. */
+/* `dtrain compare`: one row per run, with its best metric, speed, time, status, and the settings in
+ * which the runs differ. The best run comes first. If runs have different metrics, those with the
+ * metric of the first named run come first. Runs without an evaluation come last. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -19,24 +19,26 @@ enum { MOST_COLUMNS = 256 };
 
 struct run {
     struct dt_history *history;
-    const char *text[COLUMNS]; /* NULL: the column is a number, */
+    const char *text[COLUMNS]; /* NULL: the column is a number */
     double number[COLUMNS];    /* NaN: unknown */
-    size_t group;              /* equal for runs with the same metric, ascending in the order of
+    size_t group;              /* number of the first run with the same metric, in the order of
                                 * naming */
 };
 
 struct comparison {
-    /* better ones first, without a metric last; equal ones in the order of naming */
+    /* better runs first, those without a metric last; equal ones in the order of naming */
     struct run *runs;
     size_t count, capacity;
-    const char *key[MOST_COLUMNS]; /* (columns) from COLUMNS on: options that differ */
+    const char *key[MOST_COLUMNS]; /* (columns) keys of the columns; those from COLUMNS on are
+                                    * options in which runs differ */
     size_t columns;
 };
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* Returns true for other files that runs/NAME also matches. A path that does not exist is probably
- * a typing error, and is an error, as is a directory that cannot be read. */
+/* Returns true if the path exists but is not a run: a file that runs/NAME also matches, which is
+ * skipped. A path that does not exist is probably mistyped, so it is an error, as is a directory
+ * that cannot be read. */
 static bool path_is_stray(const char *path)
 {
     char *records;
@@ -47,7 +49,8 @@ static bool path_is_stray(const char *path)
     return stray;
 }
 
-/* Values of different metrics cannot be compared: the metric that was named first comes first. */
+/* Returns true if the run comes before the other one. Values of different metrics cannot be
+ * compared, so the run whose metric was named first is better. */
 static bool run_is_better(const struct run *run, const struct run *other)
 {
     const double value = run->number[BEST], before = other->number[BEST];
@@ -68,7 +71,7 @@ static void run_place(struct comparison *comparison, struct run *run)
     comparison->runs[at] = *run;
 }
 
-/* Reads a run, and inserts it in order. */
+/* Reads a run, and inserts it at its place in the order. */
 static dt_status run_add(struct comparison *comparison, const char *dir)
 {
     struct run run = {0};
@@ -83,8 +86,8 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     number[BEST] = number[AT_STEP] = (double)NAN;
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
-    /* an early stop's last step has no train record; the final record may be of an earlier
-     * session */
+    /* the last step of an early stop has no train record, and the final record may be from an
+     * earlier session */
     number[STEPS] = fmax(dt_history_last(history, DT_RECORD_TRAIN, "step"),
                          dt_history_last(history, DT_RECORD_FINAL, "step"));
     number[SPEED] = dt_history_last(history, last, "samples_per_sec");
@@ -99,8 +102,8 @@ static const char *run_option(const struct run *run, const char *key)
     return value ? value : "";
 }
 
-/* Returns true if runs have different values of a key of run `r` that the runs before it lack. A
- * run without configuration is left out. */
+/* Returns true if the runs' values of a key differ, and run `r` is the first run that has the key.
+ * Runs without a configuration do not count. */
 static bool key_differs(const struct comparison *comparison, size_t r, const char *key)
 {
     bool differs = false;
@@ -132,7 +135,8 @@ static void columns_find(struct comparison *comparison)
 
 /* ---- the three forms ------------------------------------------------------------------------ */
 
-/* Returns a cell as text, in row 0 the column's title: with enough digits to compare, or all. */
+/* Returns a cell as text; row 0 holds the titles. `exact`: with all digits, else with enough digits
+ * to compare. */
 static const char *cell_text(const struct comparison *comparison, size_t row, size_t column,
                              bool exact, char buffer[DT_REAL_TEXT])
 {
@@ -151,7 +155,7 @@ static const char *cell_text(const struct comparison *comparison, size_t row, si
     return buffer;
 }
 
-/* Returns true if a column has the same value in all of several runs. */
+/* Returns true if all runs have the same value in the column, and there is more than one run. */
 static bool column_is_common(const struct comparison *comparison, size_t column)
 {
     char first[DT_REAL_TEXT], buffer[DT_REAL_TEXT];
@@ -162,8 +166,8 @@ static bool column_is_common(const struct comparison *comparison, size_t column)
     return common;
 }
 
-/* Prints common values above the table. Numbers are right-aligned; a long text keeps its end, where
- * paths differ. */
+/* Prints values that all runs share above the table. Numbers are right-aligned. Of a text that is
+ * too long the end is kept, since paths differ there. */
 static void table_print(const struct comparison *comparison)
 {
     enum { MOST_WIDTH = 20 };
@@ -242,7 +246,7 @@ static dt_status json_print(const struct comparison *comparison)
     return status;
 }
 
-/* Adds a run, or of a search the runs of its trials. */
+/* Adds a run or, if the path is that of a search, the runs of its trials. */
 static dt_status runs_add(struct comparison *comparison, const char *path)
 {
     struct dt__names runs = {0};
@@ -276,7 +280,7 @@ dt_status cmd_compare(int argc, char **argv)
             dt__warn("%s is not a run (it has no metrics.jsonl) and is left out", argv[i]);
             strays = true;
         } else if ((status = runs_add(&comparison, argv[i])) && !failed) {
-            /* The other runs are still shown. */
+            /* the other runs are still shown */
             failed = status;
             snprintf(error, sizeof error, "%s", dt_error_text());
         }

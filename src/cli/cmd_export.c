@@ -1,4 +1,4 @@
-/* `dtrain export`: a model as a file for other programs. */
+/* `dtrain export`: writes a model as a file for other programs. */
 #include <string.h>
 
 #include "cli/cli.h"

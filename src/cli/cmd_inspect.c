@@ -1,5 +1,5 @@
-/* dtrain inspect: contents of files: tables of rows, or this program's files. For a table it
- * proposes lines of a configuration, and tries them on the data. */
+/* dtrain inspect: shows the contents of files, which are tables of rows or files of this program.
+ * For a table it proposes lines of a configuration, after a trial of them on the data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,14 @@
 #include "data/data.h"
 #include "state/state.h"
 
-/* Rough cost of a run with the preset: seconds of a step besides its products, and of a parameter;
- * products a second and core; MB of a rank without data. */
+/* Rough cost of a run with the preset: seconds per step without its products, and per parameter;
+ * products per second and core; memory of a rank without data, in MB. */
 static const double STEP_SECS = 2e-4, PARAMETER_SECS = 1e-9, CORE_FLOPS = 4e10, RANK_MB = 60;
-static const uint64_t MOST_BYTES = UINT64_C(256) << 20; /* largest table that is read a second
-                                                         * time */
+static const uint64_t MOST_BYTES = UINT64_C(256) << 20; /* largest file that is read a second time
+                                                         * to try the proposal */
 
-/* Prints an upper bound: the run stops once there is no improvement. */
+/* Prints the size of the run that the configuration describes, as an upper bound, since the run
+ * stops once there is no improvement. */
 static void run_print(const struct dt_config *config, const struct dt_source *source, FILE *out)
 {
     const struct dt_schema *schema = dt__source_schema(source);
@@ -24,7 +25,7 @@ static void run_print(const struct dt_config *config, const struct dt_source *so
     const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), features = schema->features;
     const double texts = schema->dense < features ? dt__schema_categories(schema) : 0;
     int width = 0;
-    sscanf(config->model.hidden, "%d", &width); /* the second layer is half as wide */
+    sscanf(config->model.hidden, "%d", &width); /* the second layer is assumed to be half as wide */
     const double vector = config->model.embedding ? (double)config->model.embedding : 1;
     const double products = (schema->dense + texts * vector + 0.5 * width) * width;
     const double rest = texts > 0 ? features * (config->model.embedding ? vector : width) : 0;

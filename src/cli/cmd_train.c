@@ -30,8 +30,7 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
     const dt_status installed =
         dt_stop_install(); /* a failure here is on one rank only: the world reports it */
     (void)snprintf(text, sizeof text, "%s", dt_error_text());
-    const bool first =
-        cli_is_first_task(); /* an MPI that sees only this process overwrites this */
+    const bool first = cli_is_first_task(); /* an MPI that sees only this process overwrites this */
     dt_status status = dt_world_create(&world);
     if (status) {
         if (first) dt__error("%s", dt_error_text());
