@@ -1,15 +1,15 @@
-/* dtrain launch: keeps a job alive. It starts mpirun and, after a failure that is not the user's,
- * starts it again from the newest checkpoint, on the hosts that still answer, of a host file or an
- * allocation of Slurm.
+/* dtrain launch: keeps a job alive. It starts mpirun. After a failure that may not recur, it starts
+ * mpirun again from the newest checkpoint, on those hosts of a host file or a Slurm allocation that
+ * still answer.
  *
- * The job's last error line says which failure it was. Those that may not recur: a lost rank, a
- * stall, an MPI error, or no line at all (a host is gone, mpirun was killed); after a successful
- * start also a run directory that the previous job still holds, and too few ranks on the remaining
- * hosts. All other failures would recur, so they end the job. A run's bits do not depend on ranks
- * and hosts, so the result is the same with fewer of them.
+ * The job's last error line says which failure it was. Failures that may not recur are a lost rank,
+ * a stall, an MPI error, and no error line at all (a host is gone, or mpirun was killed); after a
+ * successful start also a run directory that the previous job still holds, and too few ranks on the
+ * remaining hosts. All other failures would recur, so they end the job. A run's bits do not depend
+ * on ranks and hosts, so fewer of them give the same result.
  *
- * Signals are passed on: the first as a request to stop at a checkpoint, a second one ends the job.
- * mpirun has a separate process group, so ^C reaches it only through this program. */
+ * Signals are passed on: the first one asks the job to stop at a checkpoint, the second one ends
+ * it. mpirun has a process group of its own, so ^C reaches it only through this program. */
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -33,12 +33,12 @@
 #include "report/report.h"
 #include "state/state.h"
 
-/* Grace period for mpirun to exit after an error line, and after the last rank of this host. It
- * waits forever for a host whose link is cut, and sometimes for one of its locks after a rank was
- * killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before it has started any
- * process it gets three times as long. */
+/* Time for mpirun to exit after an error line, or after the last rank of this host has ended.
+ * mpirun waits forever for a host whose link is cut, and sometimes for one of its own locks after a
+ * rank was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). As long as it has not
+ * started any process, it gets three times as long. */
 static const double END_SECS = 20;
-static const double MOST_WAIT_SECS = 60; /* longest wait between two tries */
+static const double MOST_WAIT_SECS = 60; /* longest pause before a restart */
 static const char ERROR[] = "dtrain: error: ";
 static char SEARCH[] = "search", TRAIN[] = "train";
 
@@ -48,28 +48,30 @@ struct launch {
     char *command;   /* "train" or "search" */
     char **argument; /* dtrain's arguments */
     int arguments;
-    char self[CLI_LINE]; /* path of this program as called: it may be replaced while the job runs */
+    char self[CLI_LINE]; /* path of this program when it was started, since the file may be replaced
+                          * while the job runs */
     int np, restarts;
     double grow_secs;
     struct dt_config config;
 
     struct cli_hosts hosts;
-    int few;        /* hosts that had fewer slots than np, as mpirun reported; 0: none */
-    int signals;    /* signalfd */
-    int asked;      /* number of signals that asked for a stop */
-    bool looking;   /* new hosts are being checked, and some have not answered yet */
-    double look_at; /* clock of the next check */
-    bool growing;   /* the job is stopping, to be started with more hosts */
-    bool saved;     /* the job has saved a checkpoint: it continues from there, whatever it started
-                     * from */
+    int few;        /* number of hosts when mpirun reported that they have fewer slots than np; 0:
+                     * it has not */
+    int signals;    /* signalfd of the signals that ask for a stop */
+    int asked;      /* number of such signals so far */
+    bool looking;   /* new hosts are being checked, and not all of them have answered */
+    double look_at; /* clock of the next check for new hosts */
+    bool growing;   /* the job is being stopped, in order to start it on more hosts */
+    bool saved;     /* a job has saved a checkpoint: later starts resume from it, whatever
+                     * run.resume says */
     int starts;
 };
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* Returns true for CONFIG.ini, another file that begins with a section, or section.key=value;
- * values of mpirun's options have no dot before '=', and its files no sections. (A script may begin
- * with a test: "[ -f ...".) */
+/* Returns true if mpirun's options end here: at CONFIG.ini, another file that begins with a
+ * section, section.key=value or "search". Values of mpirun's options have no dot before '=', and
+ * its files have no sections. (A script may begin with a test: "[ -f ...".) */
 static bool starts_job(const char *argument)
 {
     size_t length = strlen(argument), equals = strcspn(argument, "=");
@@ -119,7 +121,8 @@ static dt_status files_expect(const char *key, const char *path)
                    key, path);
 }
 
-/* All arguments are mpirun's options. */
+/* Fails because all arguments are mpirun's options. The message depends on whether one of them is a
+ * command of dtrain. */
 static dt_status job_missing(const struct launch *launch)
 {
     for (int i = 0; i < launch->options; i++)
@@ -190,19 +193,21 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
 
 /* ---- a start -------------------------------------------------------------------------------- */
 
-/* The job's last output. */
+/* What the job has printed last. */
 struct tail {
-    char line[CLI_LINE], error[CLI_LINE]; /* its last error line, after ERROR; "": none */
-    char lost[CLI_LINE]; /* the rank or daemon that mpirun reports as gone; "": none */
+    char line[CLI_LINE], error[CLI_LINE]; /* the current line; the last error line without ERROR,
+                                           * "": none */
+    char lost[CLI_LINE]; /* mpirun's line about a rank or daemon that is gone; "": none */
     size_t length;
     bool ranks;     /* a rank has printed something */
-    bool few_slots; /* mpirun has reported this, at length */
-    bool aborted;   /* mpirun has reported that it ends the job because a rank failed */
+    bool few_slots; /* mpirun has reported that there are too few slots */
+    bool aborted;   /* mpirun has reported that it ended the job because a rank failed */
 };
 
-/* mpirun may return 0 after a job that lost a node of Slurm: then the records have no end of the
- * run. Hydra may return 0 after one that was stopped on several hosts. If the records cannot be
- * read, mpirun's code counts. */
+/* Returns the outcome of a job for which mpirun returned 0, according to the run's records. mpirun
+ * may return 0 after the job has lost a Slurm node: then the records lack the end of the run. Hydra
+ * may return 0 after a job on several hosts was stopped. If the records cannot be read, 0 means
+ * success. */
 static dt_status records_status(const char *run_dir)
 {
     struct dt_history *history;
@@ -214,16 +219,17 @@ static dt_status records_status(const char *run_dir)
     return status;
 }
 
-/* Returns the outcome of a job: DT_OK, DT_STOPPED, or a failure with its reason. DT_ECOMM: it may
- * not recur; DT_EUSAGE and DT_EIO: it would. */
+/* Returns the outcome of a job from mpirun's wait status, `code`, and its output: DT_OK,
+ * DT_STOPPED, or a failure with its reason, which is DT_ECOMM if it may not recur, else DT_EUSAGE
+ * or DT_EIO. */
 static dt_status job_status(const struct launch *launch, int code, const struct tail *tail)
 {
     const bool silent = !tail->error[0], again = launch->starts > 1;
     const enum dt__cause cause = dt__cause_read(tail->error);
-    /* 'In use' and 'too few ranks' are transient only after a successful start: its bank may still
-     * hold the run, and the remaining hosts may be too few. */
+    /* 'In use' and 'too few ranks' are transient only after a successful start: the earlier job's
+     * bank may still hold the run, and the remaining hosts may have too few slots. */
     const int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
-    bool may_pass = exit_code == 2 ? again : silent && exit_code != ETIMEDOUT; /* exit code of
+    bool may_pass = exit_code == 2 ? again : silent && exit_code != ETIMEDOUT; /* mpirun
                                                                                 * --timeout */
     may_pass |= cause == DT__CAUSE_IN_USE ? again : cause != DT__CAUSE_NONE;
     dt_status status = may_pass ? DT_ECOMM : exit_code == 2 ? DT_EUSAGE : DT_EIO;
@@ -231,16 +237,17 @@ static dt_status job_status(const struct launch *launch, int code, const struct 
     if (exit_code == 75 || (exit_code && launch->asked && silent)) status = DT_STOPPED;
     if (status == DT_OK || status == DT_STOPPED) return status;
     if (!silent) return dt_fail(status, "%s", tail->error);
-    /* The only rank of its host: no other rank can report it before mpirun ends them. */
+    /* It was the only rank of its host, so mpirun ended the other ranks before one could report
+     * it. */
     if (tail->lost[0]) return dt_fail(status, "%s", tail->lost);
     return dt_fail(status, "the job ended without an error line, and mpirun with %s %d",
                    WIFEXITED(code) ? "exit code" : "signal",
                    WIFEXITED(code) ? WEXITSTATUS(code) : WTERMSIG(code));
 }
 
-/* The first signal asks for a stop, unless the job is already stopping; the next ones end the job.
- * So does the first one before ranks exist, since mpirun would pass it to none, and nothing is
- * lost. */
+/* Passes on the signals that have arrived. The first one asks the job to stop, unless it is already
+ * stopping; later ones end it. Before there are ranks, the first one also ends the job: mpirun
+ * would not pass it to any rank, and nothing is lost. */
 static void pass_signals(struct launch *launch, pid_t pid, bool has_ranks)
 {
     struct signalfd_siginfo info;
@@ -253,7 +260,8 @@ static void pass_signals(struct launch *launch, pid_t pid, bool has_ranks)
     }
 }
 
-/* Passes on a part of the job's stderr once there is some. Returns its length; 0: the end. */
+/* Passes on what the job has written to stderr, at most a buffer of it, and notes its lines in
+ * `tail`. Waits until there is something. Returns its length; 0: the end. */
 static size_t pass_on(int from, struct tail *tail)
 {
     char bytes[CLI_LINE];
@@ -271,7 +279,7 @@ static size_t pass_on(int from, struct tail *tail)
         tail->line[tail->length] = '\0';
         tail->length = 0;
         tail->ranks |= strstr(tail->line, "dtrain: ") != NULL;
-        const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag in front */
+        const char *error = strstr(tail->line, ERROR); /* mpirun may put a tag before it */
         if (error) snprintf(tail->error, sizeof tail->error, "%s", error + strlen(ERROR));
         if (strstr(tail->line, "mpirun noticed that process rank") ||
             strstr(tail->line, "has lost communication with a remote daemon"))
@@ -282,11 +290,11 @@ static size_t pass_on(int from, struct tail *tail)
     return (size_t)n;
 }
 
-/* Processes that mpirun has started here: ranks, and connections to other hosts. */
+/* Processes that mpirun has started on this host: ranks, and connections to other hosts. */
 struct children {
-    char program[16]; /* the ranks' name, cut as the kernel does */
-    bool seen, ranks; /* any so far; ranks among them */
-    bool living;      /* one of them has not ended; once there are ranks, a rank */
+    char program[16]; /* name of the ranks' program, shortened as in /proc */
+    bool seen, ranks; /* some process, or a rank, has been seen */
+    bool living;      /* some rank has not ended; before any rank was seen, some process */
 };
 
 static void children_look(pid_t pid, struct children *children)
@@ -296,7 +304,7 @@ static void children_look(pid_t pid, struct children *children)
     children->living = false;
     snprintf(path, sizeof path, "/proc/%ld/task/*/children", (long)pid);
     if (glob(path, 0, NULL, &lists)) {
-        children->living = true; /* this kernel does not say */
+        children->living = true; /* unknown: the kernel has no such files */
         return;
     }
     for (size_t i = 0; i < lists.gl_pathc; i++) {
@@ -317,10 +325,11 @@ static void children_look(pid_t pid, struct children *children)
     globfree(&lists);
 }
 
-/* Returns true while mpirun has something to wait for: ranks that it has started here, which end
- * when all others do, even if the link to a host is cut; without any, another process that it has
- * started here, or ranks on other hosts only, which are not visible. Open MPI's daemons there may
- * continue without their connection (plm_rsh_no_tree_spawn). */
+/* Returns true while mpirun has a reason to run. If it has started ranks here, the reason is a
+ * living one: they end when all other ranks do, even if the link to a host is cut. Else it is
+ * another living process that it has started here, or ranks on other hosts, which cannot be seen
+ * from here. The daemons of Open MPI there may go on without a connection to this host
+ * (plm_rsh_no_tree_spawn). */
 static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct tail *tail,
                          struct children *children)
 {
@@ -329,8 +338,7 @@ static bool mpirun_waits(const struct launch *launch, pid_t pid, const struct ta
     return children->living || (!children->ranks && children->seen && !launch->hosts.hydra);
 }
 
-/* Looks for new or returned hosts from time to time, and stops the job at a checkpoint if there are
- * some. */
+/* Checks every grow_secs whether more hosts answer, and if so stops the job at a checkpoint. */
 static void hosts_look(struct launch *launch, pid_t pid)
 {
     struct cli_hosts *hosts = &launch->hosts;
@@ -348,8 +356,8 @@ static void hosts_look(struct launch *launch, pid_t pid)
     kill(pid, SIGUSR1);
 }
 
-/* Passes on the job's stderr, and signals to the job however much it prints, until it ends. grows:
- * a start with more hosts would have more ranks. */
+/* Attends to a job until it ends: passes on its stderr, and signals to it. grows: a start with more
+ * hosts would have more ranks. Returns mpirun's wait status. */
 static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct tail *tail)
 {
     struct children children = {0};
@@ -366,14 +374,15 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
         const double now = dt__clock_secs();
         if (mpirun_waits(launch, pid, tail, &children)) waits_at = now;
         if (now > waits_at + (children.seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
-        /* Ranks on other hosts only are not visible, and with -q they print nothing. */
+        /* Ranks that are all on other hosts cannot be seen from here, and with -q they print
+         * nothing. */
         const bool mute = dt__log_get_level() < DT_LOG_INFO;
         const bool has_ranks = children.ranks || tail->ranks || (children.seen && mute);
         pass_signals(launch, pid, has_ranks);
         if (grows && has_ranks && !launch->growing) hosts_look(launch, pid);
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
-        /* Reads what is left after the job has ended, but not more: its remaining processes may go
-         * on writing. */
+        /* Read what the job has left, but no more: processes of it that remain may go on
+         * writing. */
         int rest = 0;
         if (!open || ioctl(from, FIONREAD, &rest) || rest < 0) return code;
         for (size_t left = (size_t)rest, n; left > 0 && (n = pass_on(from, tail)) > 0;)
@@ -382,8 +391,8 @@ static int attend(struct launch *launch, pid_t pid, int from, bool grows, struct
     }
 }
 
-/* Runs mpirun until the job ends. slots: of its hosts, 0: unknown. *out_reported: whether the job has
- * printed its error line. Returns job_status. */
+/* Runs mpirun until the job ends. slots: number of slots of its hosts; 0: unknown. *out_reported:
+ * the job has printed an error line itself. Returns job_status. */
 static dt_status run_job(struct launch *launch, int slots, bool *out_reported)
 {
     char ranks[16];
@@ -401,7 +410,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_reported)
         dt__warn("-np %d: the hosts that answer have %d slots: %d ranks start", np, slots, slots);
     if (slots && (!np || np > slots)) np = slots;
     if (launch->few && !slots && launch->hosts.answering <= launch->few)
-        np = 0; /* one rank a slot, as mpirun counts them */
+        np = 0; /* mpirun starts one rank per slot */
     snprintf(ranks, sizeof ranks, "%d", np);
     if (np) command[n++] = "-np", command[n++] = ranks;
     if (launch->hosts.chosen[0]) command[n++] = "--hostfile", command[n++] = launch->hosts.chosen;
@@ -411,7 +420,8 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_reported)
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
     if (launch->saved) command[n++] = "run.resume=auto";
-    /* Open MPI would notice a cut link only after 8 minutes, before ranks can report it. */
+    /* By default Open MPI notices a cut link only after 8 minutes, and ranks cannot report it
+     * earlier. */
     setenv("OMPI_MCA_oob_tcp_keepalive_time", "20", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_probes", "6", 0);
@@ -437,8 +447,8 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_reported)
 
 /* ---- from start to start -------------------------------------------------------------------- */
 
-/* Returns the step of the newest checkpoint, or of a search the bytes of its journal, to which each
- * decision adds; -1: none. */
+/* Returns the progress that is saved: the step of the newest checkpoint or, of a search, the size
+ * of its journal in bytes, which grows with each decision; -1: none. */
 static long long saved_step(const struct launch *launch)
 {
     char dir[4096];
@@ -450,7 +460,7 @@ static long long saved_step(const struct launch *launch)
     return dt__checkpoint_newest(dir, &step) ? (long long)step : -1;
 }
 
-/* Prints one line, and appends one record to those of the run. */
+/* Reports an event: prints a line, and appends a record to those of the run. */
 static void report(const struct launch *launch, const char *event, long long step,
                    const char *reason)
 {
@@ -473,7 +483,8 @@ static void report(const struct launch *launch, const char *event, long long ste
     dt__json_free(&json);
 }
 
-/* Returns true if a stop was requested, before or during `milliseconds` in which no job runs. */
+/* Returns true if a signal has asked for a stop, or does within `milliseconds`. No job runs
+ * meanwhile. */
 static bool is_asked(struct launch *launch, int milliseconds)
 {
     struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
@@ -482,7 +493,7 @@ static bool is_asked(struct launch *launch, int milliseconds)
     return launch->asked > 0;
 }
 
-/* Starts a job on newly chosen hosts. Returns job_status. */
+/* Chooses the hosts, starts a job on them and waits for its end. Returns job_status. */
 static dt_status start_job(struct launch *launch, bool *out_reported)
 {
     struct cli_hosts *hosts = &launch->hosts;
@@ -492,11 +503,13 @@ static dt_status start_job(struct launch *launch, bool *out_reported)
         if (is_asked(launch, 20)) return DT_STOPPED;
     if (!status && hosts->from) status = cli_hosts_choose(hosts, come, &slots);
     if (!status) return run_job(launch, slots, out_reported);
-    const bool listed = launch->starts || hosts->count; /* otherwise there never was a list */
+    const bool listed = launch->starts || hosts->count; /* false: the list of hosts was never
+                                                         * read */
     return listed && status != DT_EUSAGE ? DT_ECOMM : status;
 }
 
-/* A job prints its error line itself; if it ended without one, it is printed here. */
+/* Starts jobs until one succeeds, is stopped, or fails for good. If a failed job has not printed an
+ * error line, this function prints it. */
 static dt_status keep_alive(struct launch *launch)
 {
     char reason[DT_ERROR_MAX];
@@ -526,8 +539,8 @@ static dt_status keep_alive(struct launch *launch)
     }
 }
 
-/* Opens the signals that ask for a stop; a closed terminal is one, unless nohup disabled it. A
- * closed reader of stderr ends nothing. */
+/* Creates a signalfd for the signals that ask for a stop. A closed terminal does so, too, unless
+ * nohup disabled that. A closed reader of stderr does not. */
 static dt_status signals_open(int *out)
 {
     static const int asking[] = {SIGUSR1, SIGTERM, SIGINT}, leaving[] = {SIGHUP, SIGQUIT};

@@ -1,11 +1,12 @@
-/* dtrain options: prints the table of options in the requested form. */
+/* `dtrain options`: prints the table of options in the requested form. */
 #include <string.h>
 
 #include "cli/cli.h"
 
 dt_status cmd_options(int argc, char **argv)
 {
-    static const char flags[] = "--text|--markdown|--man|--json-schema"; /* enum dt_describe */
+    static const char flags[] = "--text|--markdown|--man|--json-schema"; /* in the order of enum
+                                                                          * dt_describe */
     const char *what = NULL;
     int form = DT_DESCRIBE_TEXT;
     for (int i = 1; i < argc; i++) {

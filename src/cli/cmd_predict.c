@@ -1,9 +1,9 @@
-/* `dtrain predict`: one record for each row of standard input, or of files, in their order: JSON or
- * a line of CSV.
+/* `dtrain predict`: writes one record, JSON or a line of CSV, for each row of standard input or of
+ * files, in their order.
  *
- * Rows wait until a batch is full or input pauses, and are then predicted together. A row that
- * cannot be read or predicted gives a record with its line and error, after those of the rows
- * before it, and exit code 1 at the end. */
+ * Rows wait until a batch is full or input pauses, and are then predicted together. For a row that
+ * cannot be read or predicted, the record has its line and the error; it follows those of the rows
+ * before it, and the exit code is 1 at the end. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -15,33 +15,37 @@ enum { BATCH = DT_EVAL_CHUNK };
 
 struct stream {
     struct dt_predictor *predictor;
-    size_t nin, width;       /* numbers of a row and of an answer */
-    struct dt_inputs inputs; /* (count) rows waiting to be predicted */
+    size_t nin, width;       /* numbers per row, and per answer */
+    struct dt_inputs inputs; /* (count) rows that wait to be predicted */
     size_t count;
-    uint64_t line[BATCH];      /* line of each of these rows */
-    size_t instance[BATCH];    /* number of the row within that line */
-    char **passthrough[BATCH]; /* (keep.count) its values of the columns of --keep; NULL: none */
-    struct dt__names keep;     /* the columns of predict.keep */
-    struct dt__names names;    /* names of several targets, if the training data had them */
+    uint64_t line[BATCH];      /* the line that each of them is in */
+    size_t instance[BATCH];    /* number of the row in its line */
+    char **passthrough[BATCH]; /* (keep.count) for each row, its values of predict.keep; NULL:
+                                * none */
+    struct dt__names keep;     /* names of the columns of predict.keep */
+    struct dt__names names;    /* names of several targets, if the training data named them */
     float *answers;            /* (BATCH, width) */
-    float *bound;              /* (targets) predict.interval: ends of a row's intervals */
-    float *spread;             /* (BATCH, width) predict.spread: the members' deviation; NULL: no */
+    float *bound;              /* (targets) predict.interval: lower or upper ends of a row's
+                                * intervals */
+    float *spread;             /* (BATCH, width) predict.spread: standard deviation over the
+                                * members; NULL: off */
     int32_t classes[BATCH];
-    enum { OBJECT, NAMES, VALUES } form; /* form of a record: a JSON object, or a line of CSV */
+    /* what is written of a member: name and value in a JSON object; its name, or its value, in CSV */
+    enum { OBJECT, NAMES, VALUES } form;
     struct dt_json json;
-    struct dt_text csv;          /* a line, with a comma before each cell; empty: names are not
-                                  * written yet */
-    const struct dt_batch *rows; /* the rows of the answers if they come from files */
-    bool target;                 /* predict.target: records also have the row's target */
-    float *features;             /* (nin) predict.features: records also have the features; NULL:
-                                  * no */
-    uint64_t good, bad;          /* numbers of records written */
+    struct dt_text csv;          /* a line of CSV with a comma before each cell; empty: the names
+                                  * are not written yet */
+    const struct dt_batch *rows; /* the rows that were predicted, if they come from files */
+    bool target;                 /* predict.target: add the row's target to its record */
+    float *features;             /* (nin) predict.features: a row's features, for its record; NULL:
+                                  * off */
+    uint64_t good, bad;          /* number of records written with an answer, and with an error */
 };
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* A record is described once, member by member; the stream's form decides how a member is written.
- * A missing value is NULL: the object lacks the member, or the cell is empty. */
+/* record_add describes a record once, member by member; stream->form decides how these functions
+ * write a member. A value of NULL is missing: the object lacks the member, or the cell is empty. */
 
 static dt_status cell_add(struct stream *stream, const char *name, const char *value)
 {
@@ -66,8 +70,9 @@ static dt_status int_add(struct stream *stream, const char *name, const int32_t 
     return DT_OK;
 }
 
-/* Without `name_of`, one number is not a list. A list has one column per element, named after a
- * class, feature or target, a quantile, or a number. */
+/* Adds a list of numbers, or just the number if there is one and no `name_of`. In CSV a list has
+ * one column per number, named after the class or feature (name_of), the target, the quantile, or
+ * the number's index. */
 typedef const char *name_fn(const struct dt_predictor *predictor, int i);
 static dt_status floats_add(struct stream *stream, const char *name, const float *values, size_t n,
                             name_fn *name_of)
@@ -77,10 +82,10 @@ static dt_status floats_add(struct stream *stream, const char *name, const float
     const char *quantile = name_of || file->schema.targets > 1 ? NULL : file->desc.quantiles;
     for (size_t i = 0; stream->form != OBJECT && i < n; i++) {
         const char *target = stream->names.count == n ? stream->names.items[i] : NULL;
-        const char *of = name_of ? name_of(stream->predictor, (int)i) : target;
+        const char *label = name_of ? name_of(stream->predictor, (int)i) : target;
         char title[DT_ERROR_MAX], value[DT_REAL_TEXT] = "";
-        if (of)
-            snprintf(title, sizeof title, "%s %s", name, of);
+        if (label)
+            snprintf(title, sizeof title, "%s %s", name, label);
         else if (quantile)
             snprintf(title, sizeof title, "%s %.*s", name, (int)strcspn(quantile, ", "), quantile);
         else
@@ -98,7 +103,8 @@ static dt_status floats_add(struct stream *stream, const char *name, const float
     return DT_OK;
 }
 
-/* Returns the network's inputs of a row of files; missing features of a sparse row are 0. */
+/* Returns the features of a row of files, as the network takes them; features that are missing in a
+ * sparse row are 0. */
 static const float *features_find(const struct stream *stream, size_t row)
 {
     const struct dt_batch *rows = stream->rows;
@@ -112,7 +118,8 @@ static const float *features_find(const struct stream *stream, size_t row)
     return stream->features;
 }
 
-/* An error of a row: in a line of standard input, or in a row of files. */
+/* An error in a row. `place` is "line" (of standard input) or "row" (of files), and `number` its
+ * number. */
 struct flaw {
     const char *place, *error;
     uint64_t number;
@@ -177,7 +184,8 @@ static dt_status line_write(struct stream *stream, size_t row, char **passthroug
     return DT_OK;
 }
 
-/* CSV begins with a line of names, taken from any record, even one without an answer. */
+/* Writes the line of names with which CSV begins, unless it has been written. Any record has the
+ * names, even one without an answer. */
 static dt_status names_write(struct stream *stream)
 {
     static const struct flaw no_answer = {"line", "", 0};
@@ -212,7 +220,7 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     return record_write(stream, row, stream->passthrough[row], &flaw);
 }
 
-/* Writes at most BATCH rows, which were predicted together. */
+/* Writes the records of the rows that were predicted together, at most BATCH. */
 static dt_status stream_write_rows(struct stream *stream, size_t count)
 {
     if (stream->spread && count)
@@ -236,7 +244,8 @@ static dt_status stream_flush(struct stream *stream)
 
 /* ---- rows from standard input --------------------------------------------------------------- */
 
-/* Waiting rows are answered as soon as input pauses: no answer waits for later rows. */
+/* Predicts the rows of standard input. As soon as input pauses, the waiting rows are predicted, so
+ * no answer waits for later rows. */
 static dt_status stream_input(struct stream *stream, const struct cli_model *model)
 {
     char error[DT_ERROR_MAX];
@@ -275,7 +284,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         stream->passthrough[0] = NULL;
     }
     if (!status) status = stream_flush(stream);
-    if (!status) status = names_write(stream); /* there were no rows */
+    if (!status) status = names_write(stream); /* in case there were no rows */
 done:
     dt__rows_close(rows);
     return status;
@@ -295,7 +304,7 @@ static dt_status stream_files(struct stream *stream, const struct cli_model *mod
     for (uint64_t at = 0; at < rows; at += BATCH) {
         int count = rows - at < BATCH ? (int)(rows - at) : BATCH;
         DT_GUARD(dt__table_read(table, at, count, &batch));
-        stream->rows = &batch; /* cppcheck-suppress autoVariables ; until this returns */
+        stream->rows = &batch; /* cppcheck-suppress autoVariables ; reset before this returns */
         DT_GUARD(dt__predictor_batch(stream->predictor, &batch, stream->answers, stream->classes));
         DT_GUARD(stream_write_rows(stream, (size_t)count));
     }
@@ -308,21 +317,21 @@ done:
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* A column of --keep must not have the name of a part of the answer. */
+/* Checks that no column of predict.keep appears twice or has the name of a part of the answer. */
 static dt_status keep_check(const struct stream *stream)
 {
     const bool classes = stream->predictor->classes != 0;
-    const char *const own[] = {classes ? "class" : "value",
-                               classes ? "label" : "value",
-                               stream->predictor->answer,
-                               "error",
-                               stream->predictor->margin ? "low" : "error",
-                               stream->predictor->margin ? "high" : "error",
-                               stream->form == OBJECT ? "line" : "error"};
+    const char *const taken[] = {classes ? "class" : "value",
+                                 classes ? "label" : "value",
+                                 stream->predictor->answer,
+                                 "error",
+                                 stream->predictor->margin ? "low" : "error",
+                                 stream->predictor->margin ? "high" : "error",
+                                 stream->form == OBJECT ? "line" : "error"};
     for (size_t k = 0; k < stream->keep.count; k++) {
         const char *name = stream->keep.items[k];
-        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-            if (!strcmp(name, own[i]))
+        for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+            if (!strcmp(name, taken[i]))
                 return dt_fail(DT_EMISMATCH, "predict.keep=%s: the answer has that name", name);
         for (size_t i = 0; i < k; i++)
             if (!strcmp(name, stream->keep.items[i]))
@@ -375,7 +384,7 @@ dt_status cmd_predict(int argc, char **argv)
     dt_free(stream.answers);
     dt_free(stream.spread);
     dt_free(stream.bound);
-    for (size_t i = 0; i < BATCH; i++) /* rows that a failure has left */
+    for (size_t i = 0; i < BATCH; i++) /* rows that were not written because of a failure */
         dt__names_free(stream.passthrough[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);
     dt__names_free(stream.names.items, stream.names.count);

@@ -1,4 +1,4 @@
-/* `dtrain report`: runs and searches as one self-contained HTML page. */
+/* `dtrain report`: writes runs and searches as one self-contained HTML page. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -6,7 +6,7 @@
 
 dt_status cmd_report(int argc, char **argv)
 {
-    struct dt__names paths = {0}; /* of a search its trials' */
+    struct dt__names paths = {0}; /* for a search, the runs of its trials */
     size_t count = 0;
     struct dt_history **histories = NULL;
     struct dt_predictor **predictors = NULL;
@@ -14,7 +14,7 @@ dt_status cmd_report(int argc, char **argv)
     json_t *searches;
     dt_status status;
     if (argc < 3) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
-    /* otherwise, if the page is forgotten, the last run would be overwritten */
+    /* so that a forgotten page does not overwrite the last run */
     const char *out = argv[argc - 1], *dot = strrchr(out, '.');
     if (!dot || strcmp(dot, ".html") != 0 || dt__path_is_dir(out))
         return dt_fail(DT_EUSAGE, "%s: the last argument is the page, a name that ends in .html",
@@ -30,7 +30,7 @@ dt_status cmd_report(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         DT_GUARD(dt_history_read(paths.items[i], &histories[i]));
         runs[i].history = histories[i];
-        /* without a model, classes are shown as numbers */
+        /* without a model, classes have numbers in place of names */
         if (dt__predictor_load(paths.items[i], &predictors[i])) continue;
         runs[i].labels = predictors[i]->file.schema.label_names;
         runs[i].nlabels = (size_t)predictors[i]->classes;

@@ -24,7 +24,7 @@ static dt_status serve(const char *path, const struct dt_config *config)
                                               .interval = interval_of(config)};
     struct dt_server *server;
     DT_TRY(dt_server_start(path, &options, &server));
-    const bool ipv6 = strchr(options.host, ':') != NULL; /* its colons do not separate the port */
+    const bool ipv6 = strchr(options.host, ':') != NULL; /* its colons do not come before a port */
     dt__info("serving %s at http://%s%s%s:%d/v1/models/%s:predict", path, ipv6 ? "[" : "",
              options.host, ipv6 ? "]" : "", dt_server_port(server), options.name);
     while (!dt__stop_requested()) {
@@ -42,7 +42,7 @@ dt_status cmd_serve(int argc, char **argv)
     dt__stop_block(true);
     DT_TRY(dt_stop_install());
     DT_TRY(cli_model_open(&model, argc, argv));
-    dt_predictor_close(model.predictor); /* the server has opened its own */
+    dt_predictor_close(model.predictor); /* the server opens the model itself */
     model.predictor = NULL;
     dt_status status = serve(argv[1], &model.config);
     cli_model_close(&model);

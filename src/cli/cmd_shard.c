@@ -1,4 +1,4 @@
-/* dtrain shard: the arguments of the shuffle that writes shards. */
+/* `dtrain shard`: parses the arguments of the shuffle that writes shards. */
 #include <stdlib.h>
 
 #include "cli/cli.h"

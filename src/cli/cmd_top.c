@@ -1,6 +1,6 @@
-/* `dtrain top`: shows a run, redrawn every two seconds until q or ^C. Everything comes from the run
- * directory (its history, the newest checkpoint's age), so it works from any host that sees it, and
- * for runs that have ended. */
+/* `dtrain top`: shows a run, and redraws it every two seconds until q or ^C. Everything comes from
+ * the run directory (its history, the age of the newest checkpoint), so it works on any host that
+ * sees the directory, and for runs that have ended. */
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -24,17 +24,17 @@ enum { REFRESH_MS = 2000, CONTROL_C = 3 };
 struct view {
     const char *dir;
     struct dt_history *run;
-    bool live; /* there is a status; otherwise the run has ended, or is younger than two seconds */
-    /* Kind of record with the last step: an early stop's last step has no train record. */
+    bool live; /* the run has a status; false: it has ended, or started less than two seconds ago */
+    /* kind of record that has the last step; after an early stop no train record has it */
     enum dt_record_kind reached;
-    int width;    /* columns of the terminal */
-    size_t lines; /* lines for ranks that fit */
+    int width;    /* width of the terminal in columns */
+    size_t lines; /* number of lines for ranks that fit */
     bool utf8;
 };
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-/* Formats "2:03", "1:02:03" or "5d 01:02:03"; "?" if unknown. */
+/* Returns a duration as "2:03", "1:02:03" or "5d 01:02:03"; "?" if it is unknown. */
 static const char *secs_format(double secs, char buffer[32])
 {
     if (!(secs >= 0 && secs < 1e9)) return "?";
@@ -49,7 +49,8 @@ static const char *secs_format(double secs, char buffer[32])
     return buffer;
 }
 
-/* Returns the status's value of a key, else that of the last record of a kind. */
+/* Returns the value of a key in the run's status or, if it has none, in the last record of a
+ * kind. */
 static double status_real(const struct view *view, const char *key, enum dt_record_kind kind)
 {
     const double value = dt_history_last(view->run, DT_RECORD_STATUS, key);
@@ -90,7 +91,7 @@ static void progress_print(const struct view *view)
     printf("%.0f samples/s\n", status_real(view, "samples_per_sec", view->reached));
 }
 
-/* Prints the training loss since the start, one mark for each range of steps. */
+/* Prints the training loss since the start, one mark per range of steps. */
 static void sparkline_print(const struct view *view)
 {
     static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
@@ -109,7 +110,7 @@ static void sparkline_print(const struct view *view)
             const double loss = dt_history_real(view->run, DT_RECORD_TRAIN, i, "loss");
             if (isfinite(loss)) sum += loss, count++;
         }
-        sum /= 2 * count; /* so that the difference of two is finite */
+        sum /= 2 * count; /* half the mean, so that the difference of two is finite */
         if (!isfinite(sum)) continue;
         mark[used++] = sum;
         low = fmin(low, sum);
@@ -144,8 +145,8 @@ static void models_print(const struct view *view)
     putchar('\n');
 }
 
-/* Returns a rank's phase. NULL: it is at a synchronization point, where all are when the bank of a
- * sync run writes the status; or unknown. */
+/* Returns what a rank does. NULL: unknown, or it is at a synchronization point, as all ranks are
+ * when the bank of a sync run writes the status. */
 static const char *phase_of(const struct view *view, size_t i)
 {
     const char *phase = dt_history_text(view->run, DT_RECORD_RANK, i, "phase");
@@ -224,8 +225,8 @@ static dt_status view_show(struct view *view)
     return fflush(stdout) ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
 }
 
-/* Up to 9 lines precede the ranks, and the cursor follows; more lines would push the first ones
- * out. */
+/* Measures the terminal. Besides the ranks there are up to 9 lines before them, and one for the
+ * cursor; with more, the first lines would scroll out of view. */
 static void terminal_measure(struct view *view)
 {
     enum { OTHERS = 10 };
@@ -235,9 +236,9 @@ static void terminal_measure(struct view *view)
     view->lines = known ? (size_t)(size.ws_row > OTHERS ? size.ws_row - OTHERS : 1) : SIZE_MAX;
 }
 
-/* Lines are cut at the terminal's edge (mode 7), so that each keeps its place. Keys arrive one by
- * one without echo; ^C is also a key, and signals are held back, so that the terminal is always
- * restored. */
+/* Redraws the view until a key or signal ends it. The terminal cuts lines at its edge (mode 7), so
+ * that each line keeps its place. Keys arrive one by one and without echo. ^C is such a key, too,
+ * and signals wait, so the terminal is always restored. */
 static dt_status view_watch(struct view *view)
 {
     struct termios before, raw;
@@ -264,12 +265,12 @@ static dt_status view_watch(struct view *view)
         printf("\033[?7h");
         fflush(stdout);
         if (status || poll(in, 2, REFRESH_MS) <= 0 || !in[0].revents) continue;
-        /* no key can be pressed */
+        /* standard input has ended, so no key can be pressed */
         if (read(STDIN_FILENO, &key, 1) <= 0) poll(&in[1], 1, REFRESH_MS);
     }
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     if (in[1].fd >= 0) close(in[1].fd);
-    pthread_sigmask(SIG_UNBLOCK, &ends, NULL); /* a pending signal ends the process here */
+    pthread_sigmask(SIG_UNBLOCK, &ends, NULL); /* a signal that has arrived ends the process here */
     return status;
 }
 

@@ -1,16 +1,17 @@
-/* dtrain train: the world, the configuration, and one error line for all ranks. */
+/* `dtrain train`: the world, the configuration, and one error line for all ranks. Other commands
+ * that use MPI share them. */
 #include <string.h>
 
 #include "cli/cli.h"
 #include "train/train.h"
 
-/* Rank 0 reads the configuration. */
+/* Reads the configuration on rank 0, and calls `body` if this succeeds. */
 static dt_status configured_run(struct dt_world *world, cli_world_fn *body, int argc, char **argv)
 {
     const char *command = strcmp(argv[0], "search") ? "train" : argv[0];
     struct dt_config config = {0};
     dt_status status = dt__config_init(&config);
-    dt__world_watch(world, config.run.stall_secs); /* rank 0 reads files */
+    dt__world_watch(world, config.run.stall_secs); /* reading files may hang */
     if (!status && world->is_bank) status = cli_configure(&config, command, argc - 1, argv + 1);
     status = dt__ranks_agree(world->all, status);
     if (!status) status = body(world, &config);
@@ -28,9 +29,11 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
     struct dt_world *world = NULL;
     char text[DT_ERROR_MAX];
     const dt_status installed =
-        dt_stop_install(); /* a failure here is on one rank only: the world reports it */
+        dt_stop_install(); /* this may fail on a single rank, so the error is reported below, once
+                            * there is a world */
     (void)snprintf(text, sizeof text, "%s", dt_error_text());
-    const bool first = cli_is_first_task(); /* an MPI that sees only this process overwrites this */
+    const bool first = cli_is_first_task(); /* before MPI starts: an MPI that sees only this process
+                                             * changes what this reads */
     dt_status status = dt_world_create(&world);
     if (status) {
         if (first) dt__error("%s", dt_error_text());
@@ -39,7 +42,7 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
     }
     status = dt__ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
-        dt__signals_move_handlers(); /* MPI's handlers of faults */
+        dt__signals_move_handlers(); /* MPI has installed handlers of faults */
         status = run(world, body, argc, argv);
     }
     if (status && status != DT_STOPPED && world->is_bank && dt__world_claim_error(world))
@@ -48,7 +51,7 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
     return status;
 }
 
-/* Trains; dt_train sends rank 0's configuration to the other ranks. */
+/* Trains. Other ranks need no configuration: dt_train sends them rank 0's. */
 static dt_status train(struct dt_world *world, struct dt_config *config)
 {
     return dt_train(world, config, NULL);

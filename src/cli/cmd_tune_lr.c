@@ -1,4 +1,5 @@
-/* `dtrain tune-lr`: the range test, its curve drawn in characters, and a suggested rate. */
+/* `dtrain tune-lr`: runs the learning-rate range test, draws its curve in characters, and suggests
+ * a rate. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -12,13 +13,13 @@
 
 enum { WIDTH = 64, HEIGHT = 14 };
 
-/* Draws rows from the largest loss to the smallest, marked o; x is the suggestion. Diverged losses
- * are cut off above the first loss. */
+/* Draws the curve: o marks the least loss, x the suggestion. Rows go from the largest loss to the
+ * smallest; a loss far above the first one is drawn in the top row. */
 static void curve_draw(const struct dt_lr_test *test)
 {
     char cell[HEIGHT][WIDTH + 1];
     double low = test->smooth[test->least];
-    double high = test->smooth[0] + 0.2 * fabs(test->smooth[0]); /* a loss may be negative */
+    double high = test->smooth[0] + 0.2 * fabs(test->smooth[0]); /* fabs: a loss may be negative */
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x <= WIDTH; x++)
             cell[y][x] = x < WIDTH ? ' ' : 0;
@@ -42,16 +43,15 @@ static void curve_draw(const struct dt_lr_test *test)
     printf("\n%11s %-8g%*s%g\n", "rate (log)", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
-/* Prints the curve and what follows from it. preset: the test used the preset, which a given rate
- * would turn off. */
+/* Prints the curve and the suggestion. preset: the test used the preset, which a given rate would
+ * turn off, so the suggestion also turns it on. */
 static void test_print(const struct dt_lr_test *test, const struct dt_config *config, bool preset)
 {
     const char *normalise =
         config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "";
     struct dt_optimizer linear;
     dt__optimizer_init(&linear, config, true);
-    /* The linear path's rate as a fraction of the main one; a rule with separate rates keeps
-     * them. */
+    /* Rate of the linear path as a fraction of the main rate; 0: it does not depend on it. */
     const double wide = linear.own_rates ? 0 : config->train.wide_lr / config->train.lr;
     curve_draw(test);
     if (test->rises) {
@@ -71,8 +71,8 @@ static void test_print(const struct dt_lr_test *test, const struct dt_config *co
     printf("%s\n", preset ? " run.preset=table" : "");
 }
 
-/* The test's run uses a directory that is removed afterwards: here, or in the temporary directory
- * if none can be made here. */
+/* Runs the test in a directory that is removed afterwards. It is made in the working directory or,
+ * if that is not possible, in the directory for temporary files. */
 static dt_status tune(struct dt_world *world, struct dt_config *config)
 {
     struct dt_lr_test test;
@@ -81,7 +81,7 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
     char scratch[PATH_MAX] = "tune-lr.XXXXXX";
     dt_status status = DT_OK;
     if (dt__log_get_level() == DT_LOG_INFO)
-        dt_log_set_level(DT_LOG_WARN); /* the run itself is of no interest */
+        dt_log_set_level(DT_LOG_WARN); /* without the messages of the test's run */
     if (bank && !mkdtemp(scratch)) {
         snprintf(scratch, sizeof scratch, "%.4000s/tune-lr.XXXXXX", temporary);
         if (!mkdtemp(scratch)) {

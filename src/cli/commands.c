@@ -1,4 +1,4 @@
-/* The commands: one row each, and a section of commands.txt. */
+/* The table of commands: one row each. Their help is in commands.txt. */
 #include <string.h>
 
 #include "cli/cli.h"

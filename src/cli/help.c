@@ -1,5 +1,5 @@
-/* Help for the program and its commands, as text and as a manual page; versions; completions for
- * shells. All of it comes from the tables of commands and options. */
+/* Help for the program and its commands, as text and as a manual page; the version; completions for
+ * shells. All of it is made from the tables of commands and options. */
 #include <jansson.h>
 #include <string.h>
 #include <zlib.h>
@@ -31,7 +31,7 @@ void cli_print_help(FILE *out)
     dt__template_print(out, cli_help, marks);
 }
 
-/* The section of commands.txt on a command: paragraphs between empty lines. */
+/* Largest section of commands.txt: the paragraphs about one command. */
 enum { DETAILS = 1 << 14 };
 static const char *details_of(const struct command *command, char text[DETAILS])
 {
@@ -97,8 +97,8 @@ static void print_names(FILE *out)
         fprintf(out, "%s%s", i ? " " : "", commands[i].name);
 }
 
-/* Prints one line a command, "name: keys and flags", for completions. A command that takes a
- * configuration takes the keys of the first command, which trains. */
+/* Prints a line "name: keys and flags" for each command, for completions. A command that takes a
+ * configuration takes the keys of the first command, `train`. */
 static void print_table(FILE *out)
 {
     for (size_t i = 0; i < commands_count; i++) {

@@ -1,6 +1,6 @@
-/* The hosts of a job. The list is read again at each start, so that hosts may come and go. Each
- * host is asked to run a command in the way mpirun would; those that do are written to a file for
- * mpirun. */
+/* The hosts of a job. The list is read again at each start, because hosts may come and go. Each
+ * host is asked to run a command, in the same way in which mpirun would run one there. The hosts on
+ * which this works are written to a file for mpirun. */
 #include "cli/hosts.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double ANSWER_SECS = 15; /* a slower host counts as not answering */
+static const double ANSWER_SECS = 15; /* seconds that a host has to answer */
 
 dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
 {
@@ -49,8 +49,8 @@ dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
     return dt_fail(DT_EIO, "cannot run %s: %s", command[0], strerror(error));
 }
 
-/* Returns the next host's tasks from a list in Slurm's form, "8(x2),4"; *left: further hosts with
- * the current number. */
+/* Returns the number of tasks of the next host in a list like Slurm's "8(x2),4", and moves *list
+ * on. *left: how many more hosts have this number. */
 static int slurm_tasks(const char **list, int *left)
 {
     char *end;
@@ -63,8 +63,8 @@ static int slurm_tasks(const char **list, int *left)
     return tasks;
 }
 
-/* A host that is named again, as in the list of PBS, gets one more slot for each line without a
- * number. Returns true if it was known. */
+/* Adds the slots of a host to those of an earlier line with the same name (PBS repeats names); a
+ * line without a number counts as one slot. Returns false if there is no such line. */
 static bool host_is_known(struct cli_hosts *hosts, const struct cli_host *again)
 {
     for (int i = 0; i < hosts->count; i++) {
@@ -78,19 +78,20 @@ static bool host_is_known(struct cli_hosts *hosts, const struct cli_host *again)
     return false;
 }
 
-/* Refuses what mpirun would refuse at each start, but names the file. Unknown words are left to
- * mpirun. */
+/* Refuses lines that mpirun would refuse at each start, with a message that names the file. Words
+ * that are unknown here are left to mpirun. */
 static dt_status host_check(const struct cli_hosts *hosts, int at, const struct cli_host *host)
 {
     const char *colon = strchr(host->name, ':');
-    const bool hydras = colon && !strchr(colon + 1, ':'); /* two colons: an IPv6 address */
+    /* with two colons it is an IPv6 address */
+    const bool is_hydra_line = colon && !strchr(colon + 1, ':');
     const bool has_slots = strstr(host->line, " slot") || strstr(host->line, "\tslot");
-    if (!hydras && (!has_slots || host->slots > 0)) return DT_OK;
+    if (!is_hydra_line && (!has_slots || host->slots > 0)) return DT_OK;
     return dt_fail(DT_EUSAGE, "%s:%d: '%s': expected NAME slots=9", hosts->from, at, host->line);
 }
 
-/* Reads lines of a host file; for an allocation of Slurm, one node a line: scontrol gives only
- * names. */
+/* Reads the lines of the host file or, in a Slurm allocation, the names that scontrol prints, one
+ * per line; their slots are in SLURM_TASKS_PER_NODE. */
 static dt_status hosts_read(struct cli_hosts *hosts)
 {
     char *const scontrol[] = {"scontrol", "show", "hostnames", NULL};
@@ -108,7 +109,8 @@ static dt_status hosts_read(struct cli_hosts *hosts)
         at++;
         line[strcspn(line, "#\n")] = '\0';
         if (sscanf(line, "%255s", host.name) != 1) continue;
-        for (const char *word = line + 1; *word; word++) { /* not max_slots */
+        /* a word begins after a blank: max_slots is not slots */
+        for (const char *word = line + 1; *word; word++) {
             if (!strchr(" \t", word[-1])) continue;
             sscanf(word, "slots = %9d", &host.slots);
             sscanf(word, "cpu = %9d", &host.slots);
@@ -139,13 +141,14 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     return status;
 }
 
-/* Returns true for a name of this host ("node1" and "node1.cluster" are one host), or an address
- * that can be bound, which only its own can. mpirun needs no agent for these either. */
+/* Returns true if the name is that of this host ("node1" and "node1.cluster" are the same host) or
+ * one of its addresses. Only its own addresses can be bound. mpirun needs no agent for these,
+ * either. */
 static bool is_this_host(const char *name)
 {
     const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
     struct addrinfo *address;
-    char own[CLI_HOST_NAME] = "";
+    char host_name[CLI_HOST_NAME] = "";
     if (!getaddrinfo(name, NULL, &numeric, &address)) {
         const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         const bool bound = fd >= 0 && !bind(fd, address->ai_addr, address->ai_addrlen);
@@ -153,13 +156,13 @@ static bool is_this_host(const char *name)
         freeaddrinfo(address);
         return bound;
     }
-    gethostname(own, sizeof own - 1);
-    const size_t a = strcspn(name, "."), b = strcspn(own, ".");
-    if (!strcmp(name, own) || !strcmp(name, "localhost")) return true;
-    return a == b && !strncmp(name, own, a) && (!name[a] || !own[b]);
+    gethostname(host_name, sizeof host_name - 1);
+    const size_t a = strcspn(name, "."), b = strcspn(host_name, ".");
+    if (!strcmp(name, host_name) || !strcmp(name, "localhost")) return true;
+    return a == b && !strncmp(name, host_name, a) && (!name[a] || !host_name[b]);
 }
 
-/* Hosts that have not answered have timed out. */
+/* Frees the list. Hosts that have not answered are timed out first, which ends their checks. */
 static void hosts_forget(struct cli_hosts *hosts)
 {
     int come;

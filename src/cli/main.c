@@ -1,9 +1,9 @@
-/* The program: a command's name, its arguments, and the exit code.
+/* The program: finds the command, runs it, and returns the exit code.
  *
  *   dtrain [--log=LEVEL] [COMMAND] ARGUMENTS
  *
- * A command that all ranks run prints its errors itself, once; the errors of others are printed
- * here. */
+ * A command that all ranks run prints its errors itself, once; the errors of all other commands are
+ * printed here. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static bool is_any(const char *argument, const char *one, const char *other)
     return !strcmp(argument, one) || !strcmp(argument, other);
 }
 
-/* Returns the rank from the launcher's environment, before MPI starts; NULL: started alone. */
+/* Returns the rank that the launcher has put into the environment, which is known before MPI
+ * starts. NULL: the program was started alone. */
 static const char *launched_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
@@ -46,7 +47,7 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_version(stdout);
         return DT_OK;
     }
-    /* The name may be left out: then the first command runs. */
+    /* Without a name the first command runs. */
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command)
         argc--, argv++;
@@ -58,7 +59,7 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_command_help(stdout, command);
         return DT_OK;
     }
-    /* MPI and threads start later, so the process that reads HDF5 inherits neither. */
+    /* Start the process that reads HDF5 now, so that it inherits neither MPI nor threads. */
     if (command->collective)
         dt__h5_guard_start();
     else
@@ -66,8 +67,8 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
     return command->run(argc, argv);
 }
 
-/* Keeps a closed standard stream closed: another file must not get its number. Reading and writing
- * it fail. */
+/* Opens standard streams that are closed, so that no other file gets their numbers. Reading from
+ * them and writing to them fails, as before. */
 static void streams_hold(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -78,10 +79,10 @@ int main(int argc, char **argv)
 {
     const struct command *command = NULL;
     streams_hold();
-    signal(SIGXFSZ, SIG_IGN); /* beyond the file size limit a write returns an error */
-    signal(SIGCHLD, SIG_DFL); /* a caller may ignore it, which would make waiting for children
-                               * impossible */
-    dt__stop_block(true);     /* while there is no other thread */
+    signal(SIGXFSZ, SIG_IGN); /* so that a write beyond the file size limit returns an error */
+    signal(SIGCHLD, SIG_DFL); /* the caller may have it ignored; then it would be impossible to wait
+                               * for children */
+    dt__stop_block(true);     /* as long as there is no other thread */
     dt__denormals_flush();
     dt_status status = program_run(argc, argv, &command);
     bool reported = command && command->collective;

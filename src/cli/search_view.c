@@ -1,5 +1,5 @@
-/* A search for `dtrain top` and `dtrain report`: what is decided, the best so far, and what each
- * team trains. */
+/* Shows a search in `dtrain top` and `dtrain report`: its decisions, the best trial so far, and
+ * what each team trains. */
 #include <glob.h>
 #include <jansson.h>
 #include <math.h>
@@ -14,14 +14,15 @@
 
 enum { MOST_BYTES = 1 << 30 };
 
-/* The decisions of a search. */
+/* Summary of a search's decisions. */
 struct decisions {
-    int trials, failed;  /* decided */
-    double secs;         /* of their training */
-    json_t *best, *last; /* the trial of the least score; the record of the end; NULL: none */
+    int trials, failed;  /* number of decided trials, and of failed ones among them */
+    double secs;         /* seconds of training in these trials */
+    json_t *best, *last; /* record of the trial with the least score, and of the search's end; NULL:
+                          * none */
 };
 
-/* Takes a record. */
+/* Adds a record of the journal to the summary. */
 static void decisions_add(struct decisions *all, json_t *record)
 {
     const char *kind = json_string_value(json_object_get(record, "kind"));
@@ -42,7 +43,8 @@ static void decisions_add(struct decisions *all, json_t *record)
     *place = json_incref(record);
 }
 
-/* Reads the whole lines of search.jsonl that are JSON. Caller: json_decref. */
+/* Reads the lines of search.jsonl; skips a last line without a line end, and lines that are not
+ * JSON. The caller calls json_decref. */
 static dt_status records_read(const char *dir, json_t **out)
 {
     char path[4096], *text, *next;
@@ -58,7 +60,7 @@ static dt_status records_read(const char *dir, json_t **out)
     return *out ? DT_OK : dt_fail(DT_EMEMORY, "out of memory for the records of a search");
 }
 
-/* Prints a line for each trial that is being trained: a run that lasts has a status. */
+/* Prints a line for each trial that is being trained. Such a run has a status file. */
 static void teams_print(const char *dir)
 {
     char pattern[4096];
@@ -120,10 +122,10 @@ dt_status cli_runs_of(const char *path, struct dt__names *out)
 
 struct trial_run {
     const char *path;
-    double score; /* infinite: it failed, or is not decided */
+    double score; /* infinite: the trial failed or is not decided */
 };
 
-/* Returns the last score that was recorded for the trial of a run, "DIR/trials/0003-1". */
+/* Returns the last recorded score of the trial whose run is at `path`, "DIR/trials/0003-1". */
 static double run_score(const json_t *records, const char *path)
 {
     const long trial = strtol(strrchr(path, '/') + 1, NULL, 10);
@@ -137,12 +139,12 @@ static double run_score(const json_t *records, const char *path)
     return INFINITY;
 }
 
-/* Orders by score, then by name. */
+/* Compares runs for qsort: by score, then by path. */
 static int run_compare(const void *a, const void *b)
 {
-    const struct trial_run *one = a, *other = b;
-    if (one->score != other->score) return one->score < other->score ? -1 : 1;
-    return strcmp(one->path, other->path);
+    const struct trial_run *left = a, *right = b;
+    if (left->score != right->score) return left->score < right->score ? -1 : 1;
+    return strcmp(left->path, right->path);
 }
 
 dt_status cli_search_page(const char *dir, json_t *searches, struct dt__names *out)
