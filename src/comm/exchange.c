@@ -1,5 +1,5 @@
 /* Creates an exchange: its ranks and nodes, the memory that a node shares, its kinds of ranges and
- * its backend; and moves the optimizer's state between the bank and the owners. */
+ * its backend. Also moves the optimizer state between the bank and the owners. */
 #include "comm/exchange.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
     return all;
 }
 
-/* Assigns ranks to nodes. grouped: ranks that share memory are one node. */
+/* Assigns ranks to nodes. grouped: ranks that share memory form one node. */
 static void split_nodes(struct dt_exchange *x, bool grouped)
 {
     struct dt__topology *topo = &storage_of(x)->topo;
@@ -65,7 +65,7 @@ static void split_nodes(struct dt_exchange *x, bool grouped)
 
 /* ---- kinds and backends --------------------------------------------------------------------- */
 
-/* Chooses the first backend that applies, and its kinds that have ranges. DT_EMEMORY. */
+/* Chooses the first backend that applies, and those of its kinds that have ranges. DT_EMEMORY. */
 static dt_status choose_backend(struct dt_exchange *x)
 {
     static const struct dt__backend *const ALL[] = {&dt__node_backend, &dt__reduce_backend,
@@ -86,7 +86,8 @@ static dt_status choose_backend(struct dt_exchange *x)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Takes a vector of all parameters. Of some kinds of ranges only some bytes need pages. */
+/* Takes memory for a vector of all parameters. Of some kinds of ranges only some bytes need
+ * pages. */
 static float *take_vector(const struct dt_exchange *x, struct dt__shm *shm, enum dt__use use)
 {
     const size_t base = shm->used;
@@ -101,8 +102,8 @@ static float *take_vector(const struct dt_exchange *x, struct dt__shm *shm, enum
     return vector;
 }
 
-/* Takes what replica r writes: a slot for its gradient, and what kinds have in place of parts of
- * it. */
+/* Takes memory for what replica r writes: a slot for its gradient, and what kinds use in place of
+ * parts of it. */
 static void take_slot(struct dt_exchange *x, int r, struct dt__shm *shm)
 {
     struct dt__node_memory *memory = &storage_of(x)->memory;
@@ -116,7 +117,7 @@ static void take_slot(struct dt_exchange *x, int r, struct dt__shm *shm)
     if (is_filled) shm->filled = shm->used;
 }
 
-/* Takes what the ranks of this node share. */
+/* Takes the memory that the ranks of this node share. */
 static void take_memory(struct dt_exchange *x, struct dt__shm *shm)
 {
     struct dt__node_memory *memory = &storage_of(x)->memory;
@@ -136,8 +137,8 @@ static void take_memory(struct dt_exchange *x, struct dt__shm *shm)
     }
     for (int g = 0; g < x->errors && x->topo->node == 0; g++)
         x->error[g] = dt__shm_take(shm, x->spec.params, sizeof(float));
-    /* The sums use the first replica's slot: sums of owned chunks overwrite its gradient of them,
-     * while other nodes' chunks, whose sums are sent from slots, and rows use other floats of the
+    /* Sums use the first replica's slot. The sums of owned chunks overwrite its gradient of these
+     * chunks; other nodes' chunks, whose sums are sent from slots, and rows use other floats of the
      * slot. */
     if (!x->spec.norm.needed)
         memory->sums = NULL;
@@ -155,7 +156,7 @@ static void dissolve_nodes(struct dt_exchange *x)
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
 }
 
-/* Makes what this rank needs to know before memory is taken. DT_EMEMORY. */
+/* Allocates what this rank needs to know before memory is taken. DT_EMEMORY. */
 static dt_status plan_memory(struct dt_exchange *x, struct dt__shm *shm)
 {
     const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.wire.groups + 1);
@@ -167,7 +168,7 @@ static dt_status plan_memory(struct dt_exchange *x, struct dt__shm *shm)
                            DT__TABLE(shm->hole, vectors * (size_t)x->spec.row_ranges));
 }
 
-/* Creates nodes, and what depends on them: the backend, tables and memory. Fails on all ranks or on
+/* Creates the nodes, and what depends on them: backend, tables and memory. Fails on all ranks or on
  * none. */
 static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
@@ -191,7 +192,7 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
     return DT_OK;
 }
 
-/* Takes the bank's books, if its node's memory has less than whole vectors. */
+/* Takes memory for the bank's books, if its node's memory has less than whole vectors. */
 static void take_books(struct dt_exchange *x, struct dt__shm *shm)
 {
     bool is_apart = x->spec.tail;
@@ -202,8 +203,8 @@ static void take_books(struct dt_exchange *x, struct dt__shm *shm)
             dt__shm_take(shm, x->spec.params + x->spec.tail, sizeof(float));
 }
 
-/* Creates the books, on the disk if they are large or /dev/shm has too little. Fails on all ranks
- * or on none. */
+/* Creates the bank's books, on the disk if they are large or /dev/shm has too little space. Fails
+ * on all ranks or on none. */
 static dt_status create_books(struct dt_exchange *x)
 {
     struct dt__shared *books = &storage_of(x)->memory.books_memory;
@@ -232,7 +233,7 @@ static dt_status check_spec(const struct dt_exchange_spec *spec)
     return dt__rows_check(spec->row_range, spec->row_ranges, spec->params);
 }
 
-/* Allocates what depends on no other rank. */
+/* Allocates what does not depend on other ranks. */
 static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
@@ -261,12 +262,13 @@ static dt_status allocate(struct dt_exchange *x)
     return DT_OK;
 }
 
-/* Makes each rank a separate node where a host has too little memory to share. */
+/* Forms the nodes of ranks that share memory; if a host has too little memory to share, makes each
+ * rank a separate node. */
 static dt_status choose_nodes(struct dt_exchange *x)
 {
     const int kind = x->spec.kind;
     dt_status status = form_nodes(x, kind != DT_EXCHANGE_REDUCE);
-    /* factors and copies save time, but need memory besides whole gradients */
+    /* factors and copies save time, but take memory that whole gradients do not need */
     if (status && x->spec.matrices) {
         x->spec.matrices = 0;
         status = form_nodes(x, kind != DT_EXCHANGE_REDUCE);
@@ -280,8 +282,8 @@ static dt_status choose_nodes(struct dt_exchange *x)
     return form_nodes(x, false);
 }
 
-/* Completes the layout, and allocates what depends on it. Where one agent updates all of a node's
- * weights, and nothing is rounded, they are made in place. */
+/* Completes the layout, and allocates what depends on it. If one agent updates all of a node's
+ * weights and nothing is rounded, updates are in place. */
 static dt_status prepare(struct dt_exchange *x)
 {
     if (x->errors || x->topo->agents > 1)
@@ -294,7 +296,7 @@ static size_t or_all(size_t params, size_t all)
     return params && params < all ? params : all;
 }
 
-/* Sets what is fixed before nodes are known. */
+/* Sets the members of spec that do not depend on the nodes. */
 static void complete_spec(struct dt_exchange *x)
 {
     struct dt__layout *layout = &storage_of(x)->layout;

@@ -2,7 +2,7 @@
  * the backend advances. */
 #include "comm/exchange.h"
 
-/* Interval at which a sleeping bank looks for signals and clocks. */
+/* Interval at which a sleeping bank checks signals and clocks. */
 static const double BANK_NAP_SECS = 0.02;
 
 /* Returns the step's state, which is const in all other files. */
@@ -38,7 +38,7 @@ int dt__asks_of_node(struct dt_exchange *x)
            atomic_load(&x->memory->control->bank_asks);
 }
 
-/* Advances the stages of the agreement at a first agent, once the node's workers have ended the
+/* On a first agent, advances the stages of the agreement, once the node's workers have ended the
  * step. */
 static bool advance_asks(struct dt_exchange *x)
 {
@@ -95,7 +95,7 @@ void dt__exchange_finish(struct dt_exchange *x, const int *left, const char *wha
     struct dt_exchange_times *times = x->spec.times;
     const double start = dt__clock_secs(), busy = times->reduce + times->update;
     struct dt__wait wait = {.world = x->world, .what = what};
-    if (!x->backend->advance) return; /* without messages nothing is left */
+    if (!x->backend->advance) return; /* there are no messages to wait for */
     for (;;) {
         const bool moved = dt__exchange_advance(x);
         if (!*left) break;
@@ -173,8 +173,8 @@ struct dt_update_info dt__exchange_info(const struct dt_exchange *x)
 
 /* ---- the bank ------------------------------------------------------------------------------- */
 
-/* Serves a span at a bank whose node's workers do all the work: it sleeps, and forwards what `ask`
- * returns. */
+/* Serves a span on a bank whose node's workers do all the work: the bank sleeps, and passes on what
+ * `ask` returns. */
 static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, void *arg,
                          uint64_t *out_step)
 {

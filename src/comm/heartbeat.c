@@ -4,8 +4,8 @@
 
 #include "comm/world.h"
 
-/* The world of this process, the last one that was watched: for errors and progress reported from
- * code that has no pointer to it. */
+/* The world of this process that was watched last, for errors and progress in code that has no
+ * pointer to a world. */
 static struct dt_world *_Atomic watched_world;
 
 struct dt_world *dt__watched_world(void)
@@ -55,7 +55,7 @@ struct dt__heartbeat *dt__heartbeat_own(const struct dt_world *world)
 void dt__watchdog_progress(struct dt_world *world)
 {
     dt__store_relaxed(&dt__heartbeat_own(world)->progress_us, dt__now_us());
-    /* A reader that sees the end of the wait also sees the progress. */
+    /* Release: a reader that sees the end of the wait also sees the progress. */
     atomic_store_explicit(&dt__heartbeat_own(world)->wait.word[0], 0, memory_order_release);
     if (world->inside->whole) dt__watchdog_progress(world->inside->whole);
 }
@@ -83,8 +83,8 @@ void dt__world_show(struct dt_world *world, uint64_t samples, double wait_fracti
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* Returns whether this row's process has died without deregistering: a mutex whose owner has died
- * cannot be locked normally again. */
+/* Returns whether this row's process has died without deregistering: then the mutex that it held
+ * cannot be locked normally. */
 bool dt__heartbeat_is_dead(struct dt__heartbeat *heartbeat)
 {
     if (!atomic_load(&heartbeat->present)) return false;
@@ -93,8 +93,8 @@ bool dt__heartbeat_is_dead(struct dt__heartbeat *heartbeat)
     return (code == EOWNERDEAD || code == ENOTRECOVERABLE) && atomic_load(&heartbeat->present);
 }
 
-/* Called by the thread: registers it in a row, and deregisters it from its previous one; NULL: in
- * none. */
+/* Called by the watchdog thread: deregisters it from its current row, and registers it in another
+ * one; NULL: in none. */
 void dt__heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *heartbeat)
 {
     struct dt__heartbeat *before = watchdog->held;
@@ -110,8 +110,8 @@ void dt__heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *hea
     atomic_store(&heartbeat->present, 1);
 }
 
-/* Makes this rank use a row of the table. `awake_us` is set after the progress, because the main
- * thread may write to the row, and other ranks read it, before this function returns. */
+/* Makes this rank use a row of the table. `awake_us` is set after the progress, because other ranks
+ * may read the row before this function returns. */
 void dt__heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row)
 {
     struct dt__heartbeat *heartbeat = &table->row[row];
@@ -125,7 +125,8 @@ void dt__heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table 
     dt__phase_store(&heartbeat->phase, "start-up");
     atomic_store(&heartbeat->progress_us, dt__now_us());
     atomic_store(&world->inside->watchdog.mine, heartbeat);
-    atomic_store(&heartbeat->awake_us, dt__now_us()); /* it may be stopped before its first look */
+    atomic_store(&heartbeat->awake_us, dt__now_us()); /* the rank may be stopped before its thread
+                                                       * first looks */
     atomic_store(&world->inside->watchdog.table, table);
 }
 
@@ -142,7 +143,7 @@ int64_t dt__newest_progress_us(const struct dt__heartbeat_table *table)
 
 /* ---- the error line ------------------------------------------------------------------------- */
 
-/* Returns the world whose hosts print one line each: a part of a world has that of the whole. */
+/* Returns the world whose hosts print one line each: for a part of a world, the whole world. */
 static struct dt_world *error_world(void)
 {
     struct dt_world *world = atomic_load(&watched_world);
@@ -170,7 +171,7 @@ void dt__error_mark_printed(void)
     struct dt_world *world = error_world();
     if (!world) return;
     atomic_store(&atomic_load(&world->inside->watchdog.table)->error, DT__ERROR_PRINTED);
-    /* Only main threads send messages: of this rank, or of the first rank of its host. */
+    /* Only main threads send messages: this rank's, or that of the first rank of its host. */
     if (world->hosts > 1 && !pthread_equal(pthread_self(), world->inside->watchdog.main))
         dt__sleep_secs((double)DT__LOOK_US * 1e-6);
 }

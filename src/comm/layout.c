@@ -1,12 +1,12 @@
-/* Layout (exchange.h has the figure): buckets are cut into ranges of one kind (struct dt__range),
- * these into the owners' slices, and slices into chunks. All ranks compute the same tables from the
- * same facts, without messages. */
+/* Layout (exchange.h has the figure): cuts buckets into ranges of one kind (struct dt__range),
+ * ranges into the owners' slices, and slices into chunks. All ranks compute the same tables from
+ * the same facts, without messages. */
 #include "comm/exchange.h"
 
 /* ---- ranges ------------------------------------------------------------------------------- */
 
-/* Returns the first range that is not whole floats, and not among those before `end` of the table.
- * Without one, an empty range at the end of the vector. */
+/* Returns the first range that is not whole floats and that the table, up to `end`, does not have
+ * yet. If there is none, returns an empty range at the end of the vector. */
 static struct dt__range special_range(const struct dt_exchange *x, const struct dt__range *end)
 {
     struct dt__range first = {.at = {x->spec.params, x->spec.params}};
@@ -45,7 +45,7 @@ void dt__layout_ranges(const struct dt_exchange *x, struct dt__layout *layout)
 
 /* ---- slices and chunks ---------------------------------------------------------------------- */
 
-/* Returns the floats from fraction `from` to fraction `to` (0 to 1) of a range, cut at multiples of
+/* Returns the floats of a range from fraction `from` to fraction `to` (0 to 1), cut at multiples of
  * `grain`. */
 static struct dt__floats cut_floats(struct dt__floats of, double from, double to, size_t grain)
 {
@@ -59,8 +59,8 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
     return cut_floats(of, (double)index / count, (double)(index + 1) / count, grain);
 }
 
-/* Returns the grain of slices of these floats. Few floats are not cut for all nodes: with many
- * nodes a message costs more than its bytes. */
+/* Returns the grain of the slices of these floats. It is so large that few floats are not cut for
+ * all nodes: with many nodes a message costs more than its bytes. */
 static size_t slice_grain(const struct dt_exchange *x, struct dt__floats of)
 {
     const bool is_short = (of.end - of.begin) / (size_t)x->topo->nodes < DT__LEAST_NODE_SLICE;
@@ -69,7 +69,7 @@ static size_t slice_grain(const struct dt_exchange *x, struct dt__floats of)
 }
 
 /* Returns what agent `index` of a node owns of a range. A short range is not cut for all agents of
- * the node: only the first ones get a slice (cut_chunk rotates which ones these are). */
+ * the node: only the first ones get a slice, and cut_chunk rotates which ones these are. */
 static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats range, int node,
                                   int index)
 {
@@ -114,13 +114,14 @@ unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk
     return x->bytes ? x->bytes + chunk->update : NULL;
 }
 
-/* The chunk that comes next. */
+/* The chunk to be cut next. */
 struct next_chunk {
     int bucket, number; /* number of the range, in the order of sending */
     int owner, nth;
 };
 
-/* Assigns a chunk's offsets in x->bytes and in this agent's state, if the agent acts for it. */
+/* Sets a chunk's offsets in x->bytes and in this agent's state, if this agent acts for the
+ * chunk. */
 static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
                         struct dt__chunk *chunk)
 {
@@ -136,7 +137,7 @@ static void place_chunk(const struct dt_exchange *x, struct dt__layout *layout,
     if (own) layout->own += floats;
 }
 
-/* Appends chunk `nth` of the owner's slice of a range, if it has so many. */
+/* Appends chunk `nth` of the owner's slice of a range, if the slice has that many. */
 static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
                       struct dt__floats range, const struct next_chunk *next)
 {
@@ -165,8 +166,8 @@ static void cut_chunk(const struct dt_exchange *x, struct dt__layout *layout,
     if (chunk->agent == topo->agent) place_chunk(x, layout, chunk);
 }
 
-/* Computes the chunks of all owners, in the order in which this node sends: bucket by bucket, and
- * owners from the next node on, so that the nodes do not all send to the same one first. */
+/* Cuts the chunks of all owners, in the order in which this node sends: bucket by bucket, and the
+ * owners from the next node on, so that not all nodes send to the same node first. */
 dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
 {
     const struct dt__topology *topo = x->topo;
@@ -189,7 +190,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x, struct dt__layout *layout)
             range->chunk_end = layout->chunks;
             bucket->increment +=
                 (uint32_t)(range->kind->by_agents ? topo->agents : range->chunk_end - range->chunk);
-            next.number += !layout->is_one_cut; /* the next range starts at another agent */
+            next.number += !layout->is_one_cut; /* rotates the agents from range to range */
         }
         bucket->chunk_end = layout->chunks;
     }

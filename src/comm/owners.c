@@ -1,11 +1,11 @@
-/* A step on several hosts, at an agent: each kind of range moves its sums to the owners, which
- * update them, and the new weights to all nodes (whole.c, rows_exchange.c).
+/* A step on several hosts, as an agent does it: each kind of range sends its sums to the owners,
+ * which update them, and the new weights to all nodes (whole.c, rows_exchange.c).
  *
- * A bucket begins when all workers of the node have written its gradients and no longer read its
- * weights, while they still compute the gradients of earlier layers.
+ * Work on a bucket starts when all workers of the node have written its gradients and no longer
+ * read its weights; meanwhile they compute the gradients of earlier layers.
  *
- * The owner updates without waiting for the agreement on what ranks ask for: a step that turns out
- * to have failed ends the run, and its weights are never saved. */
+ * The owner updates without waiting for the agreement on what ranks ask for: if the step turns out
+ * to have failed, the run ends, and its weights are never saved. */
 #include "comm/exchange.h"
 
 static dt_status owners_prepare(struct dt_exchange *x, struct dt__layout *layout)

@@ -1,5 +1,5 @@
-/* Messages by which hosts hear of each other: between the bank and the first rank of every other
- * host, sent now and then while these make progress or wait. */
+/* Messages between hosts: the bank and the first rank of every other host send them now and then,
+ * while they make progress or wait. */
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__pe
 {
     int64_t now = dt__now_us();
     if (message->last) atomic_store(&peer->parted, true);
-    if (message->last) return; /* it contains nothing else */
+    if (message->last) return; /* a last message has no other contents */
     atomic_store(&peer->heard_us, now);
     atomic_store(&peer->heartbeat.progress_us, now - message->idle_us);
     atomic_store(&peer->heartbeat.step, message->step);
@@ -51,7 +51,7 @@ static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__pe
                                        DT__ERROR_PRINTED);
 }
 
-/* Records the progress of long work, on any thread. */
+/* Records the progress of long computations, on any thread. */
 static void work_progress(void)
 {
     struct dt_world *world = dt__watched_world();
@@ -61,7 +61,7 @@ static void work_progress(void)
     if (pthread_equal(pthread_self(), world->inside->watchdog.main)) dt__heartbeat_exchange(world);
 }
 
-/* Makes this world the process's, or, if it was, sets none. */
+/* is_it: makes `world` the process's watched world. Otherwise, if it is that world, sets none. */
 void dt__watched_world_set(struct dt_world *world, bool is_it)
 {
     if (!is_it && dt__watched_world() != world) return;
@@ -72,7 +72,7 @@ void dt__watched_world_set(struct dt_world *world, bool is_it)
 void dt__world_watch(struct dt_world *world, double stall_secs)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
-    const int64_t now = dt__now_us(); /* as if all had just sent a message */
+    const int64_t now = dt__now_us(); /* as if every peer had just sent a message */
     dt__watchdog_progress(world);
     for (int i = 0; i < watchdog->peers; i++) {
         atomic_store(&watchdog->peer[i].heard_us, now);
@@ -83,7 +83,7 @@ void dt__world_watch(struct dt_world *world, double stall_secs)
     atomic_store(&watchdog->stall_us, (int64_t)(stall_secs * 1e6));
 }
 
-/* Clears the request and counts the stop under the lock: with only one of them visible, the thread
+/* Clears the request and counts the stop under the lock: if the thread saw only one of the two, it
  * would request the stop again. */
 void dt__world_rest(struct dt_world *world, bool stopped)
 {
@@ -118,7 +118,8 @@ void dt__heartbeat_exchange(struct dt_world *world)
     atomic_store(&watchdog->listened_us, dt__now_us());
     for (int i = 0; i < watchdog->peers; i++) {
         struct dt__peer *peer = &watchdog->peer[i];
-        int done; /* one message at a time: they must not pile up at a peer that does not receive */
+        int done; /* one message at a time, since they must not pile up at a peer that does not
+                   * receive */
         if (atomic_load(&peer->parted)) continue;
         DT_MPI(MPI_Test(&peer->request, &done, MPI_STATUS_IGNORE));
         if (!done) continue;
@@ -175,8 +176,8 @@ void dt__world_rank_status(const struct dt_world *world, int rank, struct dt_ran
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Exchanges the last messages: MPI ends when all are received. The peer's last message may have
- * arrived already. */
+/* Exchanges the last messages with a peer, since MPI may end only when all messages are received.
+ * The peer's last message may have arrived already. */
 void dt__peer_part(struct dt__peer *peer, MPI_Comm comm)
 {
     const struct dt__heartbeat_message last = {.last = 1};

@@ -1,22 +1,24 @@
-/* A step by plain MPI_Reduce and MPI_Bcast: each rank is a node and gives the sum of its replicas,
- * and the bank updates. The MPI library chooses the order of the sum, so bits are equal only for
- * equal numbers of ranks.
+/* A step by plain MPI_Reduce and MPI_Bcast: each rank is a node and contributes the sum of its
+ * replicas, and the bank updates. The MPI library chooses the order of the sum, so bits are equal
+ * only for equal numbers of ranks.
  *
- * Chunk c's weights go down while chunk c + 1's gradients come up: a link that carries both
- * directions at once is busy for bytes / bandwidth a step. Chunks go from the last bucket to the
- * first, each as soon as its bucket is ready, while earlier layers are still in backward. */
+ * The weights of chunk c go down while the gradients of chunk c + 1 come up, so a link that carries
+ * both directions at once is busy for bytes / bandwidth a step. Chunks go from the last bucket to
+ * the first, each as soon as its bucket is ready, while earlier layers are still in their backward
+ * pass. */
 #include <string.h>
 
 #include "comm/exchange.h"
 
 struct dt__reduce {
-    const float *mine; /* (P) this rank's sums; zeros at a rank without replicas */
-    float *sum;        /* bank: (P) gradient sums; else NULL */
-    int least;         /* sums needed before the first update: all of them with the norm */
-    int *left;         /* (chunks) 1: its sum or its weights are in flight */
-    int started;       /* buckets whose sums this rank has given */
-    /* Chunks of this step whose sums have started up and have arrived, and whose weights have
-     * started down and have arrived. */
+    const float *mine; /* (P) this rank's sums; zeros without replicas */
+    float *sum;        /* on the bank: (P) sums of gradients; else NULL */
+    int least;         /* number of sums needed before the first update: with the norm, all of
+                        * them */
+    int *left;         /* (chunks) 1: the chunk's sum or weights are in flight */
+    int started;       /* buckets whose sums this rank has contributed */
+    /* Numbers of chunks of this step: sums started up, sums arrived, weights started down, weights
+     * arrived. */
     int up, summed, down, taken;
 };
 
@@ -36,7 +38,7 @@ static dt_status reduce_prepare(struct dt_exchange *x, struct dt__layout *layout
             layout->chunk[layout->chunks++] = (struct dt__chunk){
                 .bucket = b, .at = dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
     }
-    s->started = x->spec.buckets; /* no step has begun */
+    s->started = x->spec.buckets; /* no step has started */
     s->up = s->summed = s->down = s->taken = layout->chunks;
     s->least = x->spec.norm.needed && x->topo->node == 0 ? layout->chunks : 0;
     for (int p = x->topo->partials - 1; p >= 0; p--)
@@ -57,8 +59,8 @@ static void reduce_begin(struct dt_exchange *x)
     s->started = s->up = s->summed = s->down = s->taken = 0;
 }
 
-/* Sends this rank's gradients up, bucket by bucket, as far as possible now. At most
- * DT__STREAM_CHUNKS are in flight at once. */
+/* Sends this rank's gradients up, bucket by bucket, as far as is possible now. At most
+ * DT__STREAM_CHUNKS chunks are in flight. */
 static bool advance_up(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
@@ -81,7 +83,7 @@ static bool advance_up(struct dt_exchange *x)
     return s->started + s->up + s->summed != before;
 }
 
-/* Computes the norm of the gradient, at the bank, which has all sums. */
+/* On the bank, which has all sums, computes the norm of the gradient. */
 static void make_norm(struct dt_exchange *x)
 {
     dt__norm_blocks(x, x->reduce->sum, (struct dt__floats){0, x->spec.params});
@@ -90,11 +92,11 @@ static void make_norm(struct dt_exchange *x)
     dt__norm_publish(x, x->memory->norms);
 }
 
-/* Updates and sends, at the bank, the chunks that are summed (with the norm: all, once all are
- * summed); receives them at the other ranks. Sums and weights have a communicator each, so that the
- * order of calls is independent. The bank does not wait for the agreement on what ranks ask for,
- * whose message is queued after megabytes of gradients: a step that turns out to have failed ends
- * the run, and its weights are never saved. */
+/* On the bank, updates the chunks that are summed (with the norm: all, once all are summed) and
+ * sends their weights; on other ranks, receives them. Sums and weights have separate communicators,
+ * so their calls need no common order. The bank does not wait for the agreement on what ranks ask
+ * for, whose message is queued after megabytes of gradients: if the step turns out to have failed,
+ * the run ends, and its weights are never saved. */
 static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;

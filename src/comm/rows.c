@@ -1,13 +1,13 @@
-/* Touched rows: a node's lists of them, how their gradients are summed, and the update.
+/* Touched rows: a node's lists of them, the sums of their gradients, and their update.
  *
  * Each replica lists the rows that its batch touched, in rising order, and its slot has their
- * gradients in the same order. A sum over replicas is a k-way merge of such lists: a cursor moves
- * along each list; the smallest row under any cursor comes next, and the cursors at that row are
- * its matches. Their values are added in the order of the fixed tree.
+ * gradients in the same order. A sum over replicas is a k-way merge of such lists. A cursor moves
+ * along each list; the smallest row under any cursor is the next row, and the cursors at that row
+ * are its matches. Their values are added in the order of the fixed tree.
  *
  * On several nodes, rows are distributed to owners (rows.h has the figure). The second half of the
- * file then assigns rows to owners, packs sums for other nodes' owners, and finds the addresses of
- * the weights that they return; rows_exchange.c sends the messages. */
+ * file assigns rows to owners, packs sums for owners on other nodes, and finds the addresses of the
+ * weights that these return; rows_exchange.c sends the messages. */
 #include "comm/rows.h"
 
 #include <string.h>
@@ -16,56 +16,57 @@
 #include "base/clones.h"
 #include "comm/exchange.h"
 
-/* A leaf of the sum: a replica, or another node's partial sum, received by message. */
+/* A leaf of the sum: a replica, or a partial sum received from another node. */
 struct leaf {
-    int first;               /* its first replica */
-    struct dt_touched *list; /* (ranges) its rows of each range */
+    int first;               /* first replica of the leaf */
+    struct dt_touched *list; /* (ranges) the rows that the leaf has of each range */
     /* (ranges) the gradients of these rows, contiguous */
     struct values {
         const float *floats;
-        const uint16_t *rounded; /* bf16, as received; NULL: they are in `floats` */
+        const uint16_t *rounded; /* bf16, as received; NULL: the values are in `floats` */
     } * values;
 };
 
 /* The leaves of one merge. */
 struct leaves {
-    const struct leaf *leaf; /* (count) by their first replicas, rising */
+    const struct leaf *leaf; /* (count) in the order of their first replicas */
     int count;
-    int a, b; /* range of the tree that they cover */
+    int a, b; /* the range of the tree that the leaves cover */
 };
 
 /* A merge's position in the list of one leaf. */
 struct cursor {
     const struct leaf *leaf;
     const uint32_t *row; /* the next row */
-    const uint32_t *end; /* end of the merge in this list */
+    const uint32_t *end; /* the merge's end in this list */
 };
 
 struct dt__rows {
-    struct dt_row_range *range; /* (ranges), copied */
+    struct dt_row_range *range; /* (ranges) copied */
     int ranges;
     struct leaf *replica; /* (R) */
-    struct leaf *leaf;    /* (R) distributed: this node's replicas, and others' partial sums */
+    struct leaf *leaf;    /* (R) distributed rows: this node's replicas, and other nodes' partial
+                           * sums */
     struct leaves all;    /* the leaves of the whole sum: in `replica`, or in `leaf` */
 
     /* Distributed rows. */
-    size_t inputs;          /* inputs of the network to which the rows of all ranges belong */
-    struct dt_touched edge; /* (edges) blocks of the norm that several agents share */
+    size_t inputs;          /* number of inputs of the network that have rows */
+    struct dt_touched edge; /* (edges) norm blocks that several agents share */
     uint32_t edges;
     struct dt_touched *needs; /* (workers of this node) inputs that each will read next */
-    struct leaf *reader;      /* (workers of this node) the same as lists to merge */
-    struct dt_touched pulled; /* the merged lists: the inputs whose weights this node has */
+    struct leaf *reader;      /* (workers of this node) `needs`, as lists to merge */
+    struct dt_touched pulled; /* the merged `needs`: inputs whose weights this node has */
     uint32_t pulled_count;
     float **table; /* (ranges, vectors) the rows that this agent owns */
 
     /* The pending merge. */
     const struct leaves *leaves;
-    struct cursor *cursor; /* (lists) cursors that are not at their ends */
-    struct cursor *match;  /* (lists) cursors that were at the current row */
+    struct cursor *cursor; /* (lists) cursors that are not at their end */
+    struct cursor *match;  /* (lists) cursors at the current row */
     int cursors, matches;
 
     size_t block;  /* floats in `sum`: a block, or the widest row */
-    float *sum;    /* (block) sums of rows, contiguous */
+    float *sum;    /* (block) sums of several rows, contiguous */
     uint32_t *row; /* (block) the numbers of these rows */
 };
 
@@ -134,7 +135,7 @@ uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
     return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->topo->nodes * agents));
 }
 
-/* Returns the first row of an owner in a range; the previous owner has the rows below it. */
+/* Returns the first row of an owner in a range. */
 static uint32_t first_row(const struct dt_exchange *x, int owner, int i)
 {
     const struct dt_row_range *range = &x->rows->range[i];
@@ -156,8 +157,8 @@ struct dt__floats dt__rows_own(const struct dt_exchange *x, int i)
                                range->offset + own.end * range->width};
 }
 
-/* Finds the blocks of the norm that have rows of several owners, or rows and other floats: an
- * owner's first row need not begin a block. */
+/* Finds the norm blocks that have rows of several owners, or rows and other floats: an owner's
+ * first row may lie inside a block. */
 static void find_edges(const struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
@@ -196,7 +197,7 @@ dt_status dt__rows_distribute(struct dt_exchange *x, struct dt__layout *layout)
 
 /* ---- memory of the node --------------------------------------------------------------------- */
 
-/* Takes an empty list, with capacity for `most` rows. */
+/* Takes memory for an empty list with capacity for `most` rows. */
 static struct dt_touched list_take(struct dt__shm *shm, size_t most)
 {
     struct dt_touched list;
@@ -248,9 +249,9 @@ const struct dt_touched *dt__exchange_inputs(const struct dt_exchange *x)
 
 /* ---- merge ---------------------------------------------------------------------------------- */
 
-/* Returns the first row of a range that agent `agent` updates, on one node; for the number of
- * agents, the end of the rows. Agents get equal numbers of touched rows, where only these are
- * updated, else equal numbers of rows. */
+/* For one node: returns the first row of a range that agent `agent` updates, or for agent == agents
+ * the end of the rows. Agents get equal numbers of touched rows if only these are updated,
+ * otherwise equal numbers of rows. */
 static uint32_t slice_begin(const struct dt_exchange *x, int range, int agent)
 {
     const struct leaves *leaves = &x->rows->all;
@@ -275,7 +276,7 @@ static uint32_t slice_begin(const struct dt_exchange *x, int range, int agent)
     return from;
 }
 
-/* Begins to merge the leaves' lists of rows `of` of a range. */
+/* Starts to merge the leaves' lists, for the rows `of` of a range. */
 static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range,
                         struct dt__indices of)
 {
@@ -292,8 +293,7 @@ static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int 
     }
 }
 
-/* Advances to the next row, and finds the leaves that have it. Returns false if there is no row
- * left. */
+/* Moves to the next row, and finds the leaves that have it. Returns false if no row is left. */
 static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
 {
     uint32_t next = UINT32_MAX;
@@ -317,7 +317,7 @@ static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
 
 /* ---- sum ------------------------------------------------------------------------------------ */
 
-/* Rounds a group's sum to bf16. Adding 0 turns -0 into +0, as a leaf that lacks the row would. */
+/* Rounds a group's sum to bf16. Adding 0 turns -0 into +0, as a leaf without the row would. */
 DT__CLONES
 static void sum_round(size_t n, const float *values, float *out)
 {
@@ -331,8 +331,8 @@ struct row_part {
     size_t at, n;
 };
 
-/* Returns the part's floats of the matched row from one leaf: in its values, or read into out
- * (n). */
+/* Returns the part's floats of the matched row from one leaf: their address, or out (n), into which
+ * rounded floats are read. */
 static const float *match_read(const struct dt__rows *rows, const struct row_part *part,
                                struct cursor match, float *out)
 {
@@ -345,8 +345,8 @@ static const float *match_read(const struct dt__rows *rows, const struct row_par
 }
 
 /* Returns the sum of the part's floats over range [a, b) of the tree. matches [first, last), at
- * least one, are the leaves in this range that have the row; the others would add 0, and are left
- * out. The result is in block[0], or in the values of a single leaf. */
+ * least one, are the leaves in this range that have the row; other leaves would add 0, and are
+ * skipped. The result is in block[0], or is the values of a single leaf. */
 static const float *sum_matches(const struct dt_exchange *x, const struct row_part *part, int first,
                                 int last, int a, int b, float (*block)[DT__TREE_BLOCK])
 {
@@ -374,9 +374,9 @@ static const float *sum_matches(const struct dt_exchange *x, const struct row_pa
     return block[0];
 }
 
-/* Sums the current row, with the bits that the sum of whole gradients would have. There, a leaf
- * without this row has +0, which turns a sum of -0 into +0. The level of the tree at which that
- * happens makes no difference, so it is done once, at the end. */
+/* Sums the current row, with the bits that the sum of whole gradients would have. In that sum a
+ * leaf without this row has +0, which turns a sum of -0 into +0. The result does not depend on the
+ * level of the tree at which this happens, so here it is done once, at the end. */
 static void row_sum(const struct dt_exchange *x, int range, float *out)
 {
     const struct dt__rows *rows = x->rows;
@@ -395,8 +395,8 @@ static void row_sum(const struct dt_exchange *x, int range, float *out)
 
 /* ---- distributed rows: what nodes and owners send each other --------------------------------- */
 
-/* The leaves of the whole sum are, in the order of the tree, this node's replicas and the other
- * nodes' partial sums. A received partial sum uses the entry of its first replica. */
+/* The leaves of the whole sum are this node's replicas and the other nodes' partial sums, in the
+ * order of the tree. A received partial sum uses the entry of its first replica. */
 dt_status dt__rows_own_tables(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
@@ -491,8 +491,9 @@ struct dt__indices dt__rows_pulled_of(const struct dt_exchange *x, int owner)
                                 dt__touched_below(pulled, dt__rows_first_input(x, owner + 1))};
 }
 
-/* A worker that reads a row of the range also reads all inputs below its first one (struct
- * dt_row_range). So these are the first entries of the list, and the rows of the range follow:
+/* A worker that reads a row of the range also reads all inputs below the range's first one (struct
+ * dt_row_range). So these inputs are the first entries of the list, and those with rows of the
+ * range follow:
  *
  *   first = 3   pulled   0  1  2  3  7  9 ...
  *               rows              0  4  6        at offset + 0, + width, + 2 width */
@@ -556,7 +557,7 @@ void dt__rows_squares(struct dt_exchange *x, const struct dt__range *of_range,
     }
 }
 
-/* Works in runs of rows whose sums remain in the cache. */
+/* Sums and updates several rows at a time, so that their sums stay in the cache. */
 void dt__rows_update(struct dt_exchange *x, int i, struct dt__indices of, float *const *vectors)
 {
     struct dt__rows *rows = x->rows;
@@ -574,7 +575,7 @@ void dt__rows_update(struct dt_exchange *x, int i, struct dt__indices of, float 
         x->spec.update_rows(x->spec.arg, &x->step->info, range, rows->row, count, rows->sum,
                             vectors);
     }
-    /* untouched rows: 0 */
+    /* untouched rows have a gradient of 0 */
     for (uint32_t from = of.begin, end; !range->touched_alone && from < of.end; from = end) {
         end = of.end - from < most ? of.end : from + (uint32_t)most;
         const size_t n = (end - from) * width, at = range->offset + from * width;

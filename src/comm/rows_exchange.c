@@ -1,60 +1,60 @@
-/* Messages of touched rows between a node and the owners of other nodes (rows.h has the figure).
+/* Messages of touched rows between a node and the owners on other nodes (rows.h has the figure).
  *
- * In a trip each node sends one message to each owner of another node, and gets one answer:
+ * In a trip each node sends one message to each owner on another node, and gets one answer:
  *
  *   length    of the message, in bytes
  *   lists     for each of the node's partial sums and each range: number of rows, their numbers
  *             and sums
  *   inputs    number of inputs, and those whose weights the node's workers will read next
  *
- *   answer    the weights of these inputs, range by range, directly to where they are read
+ *   answer    the weights of these inputs, range by range, received where they are read
  *
- * A message is cut into chunks of DT__CHUNK floats: for longer messages MPI would first ask the
- * receiver whether it is ready. The first chunk begins with the length, from which the receiver
- * knows how many others to receive. As the rows of this step travel with the inputs of the next
- * one, a step waits for two latencies, as it does for dense floats. A trip at the start of a span
- * or in an evaluation has no rows to sum, and only pulls weights. */
+ * A message is cut into chunks of DT__CHUNK floats, since for longer messages MPI would first ask
+ * the receiver whether it is ready. The first chunk starts with the length, which tells the
+ * receiver how many chunks follow. The rows of this step travel with the inputs of the next one, so
+ * a step waits for two latencies, as for dense floats. A trip at the start of a span or in an
+ * evaluation has no rows to sum, and only pulls weights. */
 #include <string.h>
 
 #include "comm/exchange.h"
 
 struct message {
-    uint64_t length; /* of all */
+    uint64_t length; /* of the whole message */
     unsigned char lists[];
 };
 
-/* A node and an owner of another node, with the message between them. At the node it belongs to the
- * agent that acts for this owner, at the other end to the owner. */
+/* A link between a node and an owner on another node, with the message between them. On the node,
+ * the agent that acts for this owner has the link; at the other end, the owner has it. */
 struct link {
     int node, owner; /* the sending node, and the owner's number among all owners */
     int rank;        /* the rank at the other end */
     struct message *message;
     size_t capacity; /* of the message, in bytes */
     /* Used by the owner: */
-    size_t asked;             /* bytes of the message whose receives were begun */
-    int left;                 /* chunks of these that have not arrived */
-    bool arrived;             /* all of it */
+    size_t asked;             /* bytes of the message whose receives were started */
+    int left;                 /* chunks of these bytes that have not arrived */
+    bool arrived;             /* the whole message has arrived */
     struct dt_touched inputs; /* inputs whose weights the node needs */
     float *answer;
 };
 
 struct dt__rows_exchange {
-    struct link *out, *in; /* to owners; from nodes */
+    struct link *out, *in; /* links to owners; links from nodes */
     int outs, ins;
 
     /* The pending trip. */
-    uint32_t trips;     /* trips begun */
+    uint32_t trips;     /* trips started */
     uint32_t pulls;     /* trips without rows to sum */
     bool step;          /* there are rows to sum */
-    bool sent, updated; /* this node's rows; this agent's own rows */
+    bool sent, updated; /* this node's rows were sent; this agent's own rows were updated */
     int missing;        /* nodes whose rows have not all arrived */
     int left;           /* other messages in flight */
-    int open;           /* 1: the trip is pending; 0: it is done, and other ranks know */
+    int open;           /* 1: the trip is pending; 0: it is complete, and the node's workers know */
 };
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-/* Records where the lists and inputs of a message are. */
+/* Sets the addresses of the lists and inputs in a message. */
 static void message_map(struct dt_exchange *x, struct link *link)
 {
     unsigned char *at = link->message->lists;
@@ -67,7 +67,7 @@ static void message_map(struct dt_exchange *x, struct link *link)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Allocates memory for a link's largest message and answer. */
+/* Allocates a link, with memory for its largest message and answer. */
 static dt_status add_link(struct dt_exchange *x, struct link *link, int node, int owner)
 {
     const size_t inputs = dt__rows_first_input(x, owner + 1) - dt__rows_first_input(x, owner);
@@ -103,7 +103,7 @@ static dt_status rows_create(struct dt_exchange *x)
     struct dt__rows_exchange *e = x->rows_exchange;
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "rows", DT__TABLE(e->out, (size_t)x->topo->owners),
                            DT__TABLE(e->in, (size_t)x->topo->nodes)));
-    /* Each node starts with the nodes after it, so that not all send to the same one first. */
+    /* Each node starts with the nodes after it, so that not all send to the same node first. */
     for (int i = 0; i < x->topo->owners; i++) {
         const int owner = (x->topo->agents_of[me] + i) % x->topo->owners;
         const int node = x->topo->node_at[x->topo->agent_rank[owner]];
@@ -117,8 +117,8 @@ static dt_status rows_create(struct dt_exchange *x)
 
 /* ---- a trip --------------------------------------------------------------------------------- */
 
-/* Sends n bytes to the rank at the other end in eager messages, or receives them: the node sends
- * rows, the owner weights. */
+/* Moves n bytes between this rank and the rank at the other end in eager messages: rows from the
+ * node, weights from the owner. */
 static void move_eager(struct dt_exchange *x, const struct link *link, int tag, void *bytes,
                        size_t n, int *left)
 {
@@ -127,7 +127,7 @@ static void move_eager(struct dt_exchange *x, const struct link *link, int tag, 
                       (struct dt__envelope){sends, link->rank, tag, DT__EAGER});
 }
 
-/* Begins to receive the message, up to byte `bytes`, at its owner. */
+/* On the owner, starts to receive the message up to byte `bytes`. */
 static void ask_rows(struct dt_exchange *x, struct link *link, size_t bytes)
 {
     move_eager(x, link, DT__TAG_ROWS, (unsigned char *)link->message + link->asked,
@@ -152,7 +152,7 @@ static void trip_begin(struct dt_exchange *x, bool step)
     }
 }
 
-/* Sends the node's sums and inputs to an owner of another node, and begins to receive its
+/* Sends the node's sums and inputs to an owner on another node, and starts to receive the
  * answer. */
 static void send_rows(struct dt_exchange *x, struct link *link)
 {
@@ -203,8 +203,8 @@ static void answer_own_node(struct dt_exchange *x)
     }
 }
 
-/* Processes a message whose chunks received so far are complete; the first one gives the number of
- * the others. */
+/* Processes a message of which all requested chunks have arrived. After the first chunk, requests
+ * the rest. */
 static void take_rows(struct dt_exchange *x, struct link *link)
 {
     if (link->asked < link->message->length) {
@@ -216,7 +216,7 @@ static void take_rows(struct dt_exchange *x, struct link *link)
     x->rows_exchange->missing--;
 }
 
-/* Updates this agent's rows of a range. Vectors are shifted so that these rows are at their
+/* Updates this agent's rows of a range. The vectors are shifted so that these rows are at their
  * offsets. */
 static void update_range(struct dt_exchange *x, int i)
 {
@@ -240,7 +240,7 @@ static void update_rows(struct dt_exchange *x)
     e->updated = true;
 }
 
-/* Lets the node's workers read the rows of their inputs. */
+/* Publishes the rows of their inputs to the node's workers. */
 static void trip_publish(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
@@ -308,7 +308,7 @@ void dt__exchange_pull(struct dt_exchange *x)
 static void rows_squares(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
                          struct dt__norm *norm)
 {
-    (void)at; /* owners have rows at any position */
+    (void)at; /* an owner's rows may be at any position */
     dt__rows_squares(x, range, dt__rows_own(x, range->index), norm);
 }
 

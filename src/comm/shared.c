@@ -1,10 +1,11 @@
 /* Memory that ranks of one host share, and event counts in it.
  *
- * The memory is a file in /dev/shm, or on a disk where it may be larger than memory. One rank
- * creates it, the others open it, and its name is removed before it takes space: it disappears with
- * the last rank, however that ends. A shortage would appear late, as a SIGBUS: so the free space is
- * checked first, then each rank allocates some of the pages, near its cores, and all agree. Each
- * rank maps the file at a multiple of huge pages, so that the kernel can use them. */
+ * The memory is a file in /dev/shm, or on a disk, where it may be larger than the host's memory.
+ * One rank creates the file, the others open it, and its name is removed before it takes space, so
+ * it disappears with the last rank, however that rank ends. A shortage would show only later, as a
+ * SIGBUS. So the free space is checked first; then each rank allocates some of the pages, near its
+ * cores, and all agree on the outcome. Each rank maps the file at a multiple of huge pages, so that
+ * the kernel can use these. */
 #include "comm/shared.h"
 
 #include <errno.h>
@@ -62,7 +63,7 @@ static dt_status no_memory(const struct dt__shm *shm, const char *what)
                    dir_of(shm), what, strerror(errno));
 }
 
-/* Returns the bytes that are backed by pages. */
+/* Returns the number of bytes that need pages. */
 static size_t shm_pages(const struct dt__shm *shm)
 {
     size_t bytes = shm->used;
@@ -85,8 +86,8 @@ static dt_status shm_create(const struct dt__shm *shm, size_t bytes, const char 
     return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(shm, what) : DT_OK;
 }
 
-/* Maps the file, in an address range reserved with a huge page to spare, whose excess is released.
- * fd -1: memory of a single rank. NULL: errno says why. */
+/* Maps the file, in an address range that was reserved with one huge page to spare, and releases
+ * the excess. fd -1: private memory of a single rank. Returns NULL on failure, with errno set. */
 static unsigned char *shm_map(int fd, size_t bytes)
 {
     const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
@@ -132,7 +133,8 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__shm *shm, const char
     if (!dt__size_add(bytes, unit - 1, &out->bytes))
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
     out->bytes -= out->bytes % unit;
-    /* alone: private memory; named: a file; neither: a mapping, whose holes take no pages */
+    /* alone: private memory, without a file; named: a file that other ranks open by its name;
+     * neither: an anonymous mapping, whose holes take no pages */
     const bool alone = !bytes || (size == 1 && !shm->holes && !shm->dir);
     const bool named = !alone && (size > 1 || shm->dir);
     if (!status && alone)
@@ -214,10 +216,11 @@ void dt__world_unshare(struct dt__shared *shared)
 
 /* ---- event counts --------------------------------------------------------------------------- */
 
-/* Pauses before a waiter sleeps: some 20 us, longer than a futex takes to wake, shorter than a
- * step. */
+/* Pauses before a waiter sleeps: about 20 us, which is longer than a futex takes to wake, and
+ * shorter than a step. */
 enum { SPIN_PAUSES = 600 };
-static const double EXCHANGE_SECS = 0.1; /* a sleeping waiter looks for messages this often */
+static const double EXCHANGE_SECS = 0.1; /* interval at which a sleeping waiter exchanges messages
+                                          * between hosts */
 
 bool dt__event_reached(struct dt__event_count *event, uint32_t target)
 {

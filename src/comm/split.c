@@ -1,15 +1,15 @@
 /* Split layers: messages of activations, and of gradients by them, between the workers that have
- * rows and those that have columns (comm/split.h has the figure). A node's workers share one copy
- * of each; what other nodes lack is sent directly from worker to worker, without waiting for each
- * other's order. */
+ * rows and the workers that have columns (comm/split.h has the figure). A node's workers share one
+ * copy of each. A worker sends what other nodes lack directly to their workers, without waiting for
+ * them. */
 #include "comm/split.h"
 
 #include <string.h>
 
 #include "comm/exchange.h"
 
-enum { MOST_DEPTH = 11 }; /* of a tree of parts */
-/* Floats that are sent per row and part, in place of its outputs. */
+enum { MOST_DEPTH = 11 }; /* of the tree of parts */
+/* Floats that are sent for each row and part, in place of the part's outputs. */
 enum { SOFTMAX = sizeof(struct dt_softmax_part) / sizeof(float) };
 _Static_assert(DT_SPLIT_MOST_PARTS <= 1 << (MOST_DEPTH - 1), "a row a level");
 
@@ -20,12 +20,11 @@ struct place {
     int part, part_end;
 };
 
-/* A node of the tree over parts, whose parts all belong to one node or, on this node, to one
- * worker. Its sum has space in this node's memory; other nodes get rows of this node's combined
- * sums. */
+/* A node of the tree over parts whose parts all belong to one node or, on this node, to one worker.
+ * Its sum is in this node's memory; other nodes receive rows of the sums of the whole node. */
 struct sum {
     int first, end;
-    int worker; /* -1: of a whole node */
+    int worker; /* -1: the sum of a whole node */
     int node;
     float *data; /* (max_rows, nin) in blocks, of the current layer */
 };
@@ -36,15 +35,17 @@ struct dt_split {
     struct dt_split_spec spec;
     struct dt_split_layer *layer; /* (layers), copied */
     struct place *worker;         /* (world->workers) */
-    int self;                     /* -1: not a worker */
-    int *owner;                   /* (parts) worker that owns each */
-    struct sum *sum;              /* (sums) in the order of the parts; here one worker's each */
-    int *sum_at;                  /* (parts) the sum that begins with this part */
-    struct sum *give;             /* (gives) sums of a whole node: what it sends to others */
+    int self;                     /* this rank's worker number; -1: not a worker */
+    int *owner;                   /* (parts) the worker that owns each part */
+    struct sum *sum;              /* (sums) in the order of the parts; on this node each is one
+                                   * worker's */
+    int *sum_at;                  /* (parts) the sum that starts with this part */
+    struct sum *give;             /* (gives) sums of this whole node, which it sends to other
+                                   * nodes */
     int sums, gives;
 
     struct dt__shared shared;
-    struct dt__event_count *met; /* workers of this node that have arrived at a meeting */
+    struct dt__event_count *met; /* workers of this node that have arrived at the meeting */
     uint32_t meetings;
     float **input, **output; /* (layers) */
     int32_t *label;          /* (max_rows); NULL: no layer has a softmax */
@@ -73,15 +74,15 @@ static void list_workers(struct dt_split *s)
     }
 }
 
-/* Returns the worker of a node that acts for a worker of another node; -1: the node has none, only
- * the bank. */
+/* Returns the worker of a node that acts for a worker of another node; -1: the node has only the
+ * bank. */
 static int helper_of(const struct dt_split *s, int node, int worker)
 {
     return dt__agent_rank(s->x->topo, node, worker) - s->x->world->worker_rank;
 }
 
-/* Lists the largest ranges of parts with one owner: on another node, that node; on this node, a
- * worker, or with `of_node` the node. */
+/* Lists the largest ranges of parts that have one owner: on other nodes a node; on this node a
+ * worker or, with `of_node`, the node. */
 static void find_sums(const struct dt_split *s, int first, int end, bool of_node, struct sum *sum,
                       int *count)
 {
@@ -161,7 +162,7 @@ dt_status dt__split_create(struct dt_exchange *x, const struct dt_split_spec *sp
         s->sum_at[s->sum[i].first] = i;
     find_sums(s, 0, spec->parts, true, s->give, &s->gives);
     map_memory(s, &shm);
-    /* what does not fit a small /dev/shm, besides gradients, is in a file */
+    /* if /dev/shm is too small for more than the gradients, the rows are in a file */
     if (!dt__shared_fits(x->node_comm, shm.used, "rows of split layers"))
         shm.dir = dt__temporary_dir();
     DT_GUARD(dt__shared_create(x->node_comm, &shm, "rows of split layers", &x->all, &s->shared));
@@ -226,7 +227,7 @@ int dt__split_row(const struct dt_split *s, int replica)
     return s->row[replica];
 }
 
-/* Return a worker's first row, and its number of rows. */
+/* Return the first row of a worker, and its number of rows. */
 static int first_row(const struct dt_split *s, int worker)
 {
     return s->row[s->worker[worker].replica];
@@ -274,18 +275,19 @@ float *dt__split_sum(const struct dt_split *s, int layer, int index, size_t bloc
 
 /* ---- messages -------------------------------------------------------------------------------
  *
- * Buffers of a node's memory, the workers that write and read them, and the meeting between them.
- * Here R is the worker that has the rows, and O the owner of a part:
+ * Buffers in a node's memory, the workers that write and read them, and the meeting between the
+ * two. R is the worker that has the rows, and O the owner of a part:
  *   buffer   written by   read by                         meeting
  *   input    R            O                               after the messages of give_inputs
  *   output   O            R                               after those of move_outputs, home
  *   (deltas) R            O                               after those of move_outputs
  *   sums     O            the worker that adds them, R    before those of return_sums
- * A buffer is written again only in the next step, after the exchange's end of this one; except
- * sums, which all split layers of a step share: after the deltas' meeting of the next layer. */
+ * A buffer is written again only in the next step, after the exchange has ended this one. Sums are
+ * an exception: all split layers of a step share them, and the meeting for the deltas of the next
+ * layer protects them. */
 
-/* Begins a message of floats, or labels, from one worker to another, if this worker is either of
- * them. All workers call it in the same order. */
+/* Starts a message of floats, or labels, from one worker to another, if this worker is one of the
+ * two. All workers call it in the same order. */
 static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
 {
     const bool sends = from == s->self;
@@ -295,7 +297,8 @@ static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
                           (struct dt__envelope){sends, rank, DT__TAG_SPLIT, DT__MPI_CHUNK});
 }
 
-/* Waits until all messages are complete; gradients of other layers advance meanwhile. */
+/* Waits until all messages are complete. Meanwhile the exchange of other layers' gradients
+ * advances. */
 static void finish_messages(struct dt_split *s)
 {
     dt__exchange_finish(s->x, &s->left, "rows of split layers");
@@ -341,7 +344,7 @@ void dt__split_move_outputs(struct dt_split *s, int layer, bool home)
 }
 
 /* Returns n floats, from `at` on, of the sum over parts [first, end): the address of a stored sum
- * if it covers this range, else of out (n). */
+ * if one covers exactly these parts, otherwise out (n). */
 static const float *sum_floats(const struct dt_split *s, int first, int end, size_t at, size_t n,
                                float *out, float (*level)[DT_SPLIT_DEPTH])
 {
@@ -354,8 +357,8 @@ static const float *sum_floats(const struct dt_split *s, int first, int end, siz
     return out;
 }
 
-/* Writes rows of a block of the sum over parts [first, end); rows are `stride` floats apart in
- * out. */
+/* Writes rows of a block of the sum over parts [first, end) to out, where rows are `stride` floats
+ * apart. */
 static void sum_rows(const struct dt_split *s, int layer, size_t block, int first, int end, int row,
                      int rows, float *out, size_t stride)
 {
