@@ -1,4 +1,5 @@
-/* Shared by the tests of data: writes small files, sets options, surveys and reads the files. */
+/* Helpers for the tests of data: they write small files, set options, survey files and read their
+ * rows. */
 #ifndef UNIT_DATA_FILES_H
 #define UNIT_DATA_FILES_H
 
@@ -84,7 +85,8 @@ static inline struct dt_batch read_row(struct dt_table *table, uint64_t row)
     return batch;
 }
 
-/* Surveys, and compares x with `expected` (rows, features) and, unless NULL, the labels. */
+/* Surveys the files of the configuration and compares their inputs with `expected` (rows, features)
+ * and, unless NULL, their labels. */
 static inline void expect_rows(const float *expected, const int32_t *labels, size_t rows,
                                size_t features)
 {
@@ -102,7 +104,7 @@ static inline void expect_rows(const float *expected, const int32_t *labels, siz
     dt__source_destroy(source);
 }
 
-/* A test that runs `count` times, once for each row of its table of cases. */
+/* A test that runs `count` times, usually once per row of a table of cases. */
 struct loop {
     const TTest *test;
     size_t count;

@@ -1,4 +1,5 @@
-/* Shared by the tests of models: a description from a text of layers, and random numbers. */
+/* Helpers for the tests of models: a description made from the text of its layers, and random
+ * numbers. */
 #ifndef UNIT_MODEL_TEXT_H
 #define UNIT_MODEL_TEXT_H
 

@@ -1,12 +1,13 @@
-/* Fake of MPI's one-sided memory: one process, with a seeded adversarial scheduler.
+/* A fake of MPI's one-sided memory: one process, with a seeded adversarial scheduler.
  *
  * Actors are coroutines; every operation yields before and after its effect. Puts and answers
  * arrive word by word, in random order. Nonblocking operations on control words take effect at any
- * time, but those of one actor at one memory keep their order. Some actors own memory. An owner's
- * loads and stores go to a private copy, which is merged with the public copy word by word at
- * random times, and completely only in `sync` (the separate memory model of MPI-3, section 11.4).
- * From time to time one actor sleeps in the middle of an operation while the others run for many
- * steps. */
+ * time, but the operations of one actor on one memory keep their order.
+ *
+ * Some actors own memory. An owner's loads and stores go to a private copy, which is merged with
+ * the public copy word by word at random times, and completely only in `sync` (the separate memory
+ * model of MPI-3, section 11.4). From time to time one actor sleeps in the middle of an operation
+ * while the others run for many steps. */
 #ifndef DT_TESTS_ONESIDED_FAKE_H
 #define DT_TESTS_ONESIDED_FAKE_H
 

@@ -1,5 +1,5 @@
-/* A small checkpoint with values in nearly all members, assertions that compare two checkpoints,
- * and a directory for each test. */
+/* Helpers for the tests of saved state: a small checkpoint with values in nearly all members,
+ * assertions that compare two checkpoints, and a directory for each test. */
 #ifndef STATE_SAMPLE_H
 #define STATE_SAMPLE_H
 

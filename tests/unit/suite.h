@@ -1,4 +1,4 @@
-/* Shared by the test programs: main, assertions, and a directory for each test. */
+/* Helpers for all test programs: main, assertions, and a directory for each test. */
 #ifndef UNIT_SUITE_H
 #define UNIT_SUITE_H
 

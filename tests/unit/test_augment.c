@@ -1,4 +1,4 @@
-/* Changes to pictures: each does what its name says, and depends only on its key. */
+/* Changes to pictures. Each change does what its name says and depends only on its key. */
 #include "data/augment.h"
 
 #include <math.h>
@@ -97,7 +97,7 @@ START_TEST(cutout_cuts_a_square)
 END_TEST
 
 /* In a picture that is not square, cutout 3 zeroes a rectangle of at most 3 x 3, clipped at the
- * edges, and each corner is cut in at least one picture. */
+ * edges. Over all pictures it reaches each corner. */
 START_TEST(cutout_reaches_every_edge)
 {
     int corners[4] = {0};
@@ -136,7 +136,8 @@ START_TEST(noise_has_the_given_deviation)
     }
     ck_assert_double_lt(fabs(sum / (ROWS * SIZE)), 0.02);
     ck_assert_double_eq_tol(sqrt(squares / (ROWS * SIZE)), 0.5, 0.02);
-    /* Replica and epoch (in the key) choose the numbers; the first 8 are reserved for moves. */
+    /* Replica and epoch (in the key) choose the random numbers; the first 8 are reserved for
+     * moves. */
     struct dt__augment augment;
     const struct dt_rng rng = dt__rng_make(7, DT_STREAM_AUGMENT, 3, 5);
     float x = 1;

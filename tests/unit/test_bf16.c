@@ -1,7 +1,7 @@
 /* bf16: rounding and layout of weights; products against f64 products of the rounded operands, with
  * the same bits at every alignment and with or without a packed copy of the weights; gradients near
- * those of f32. Tested are the reference, which rounds in f32 on any CPU, and the library, if the
- * CPU supports it. */
+ * those of f32. The tests run on the reference, which rounds in f32 on any CPU, and on the library
+ * if the CPU supports it. */
 #include "model/bf16_products.h"
 
 #include <math.h>
@@ -159,8 +159,7 @@ static void check_parts(uint64_t seed, struct dt_split_part **part, const int *c
     dt_free(x), dt_free(rows);
 }
 
-/* Would catch inputs or gradients that are read from an earlier step, another block or another
- * part. */
+/* Fails if inputs or gradients are read from an earlier step, another block or another part. */
 static void check_split(void)
 {
     static const int columns[] = {40, 41};
@@ -236,7 +235,7 @@ static float *gradient_of(bool bf16, float *out)
     return grad;
 }
 
-/* The gradient differs from that of f32, but little; evaluation has the digits of f32. */
+/* The gradient is close to that of f32 but not equal; evaluation has the bits of f32. */
 START_TEST(gradients_are_near_and_evaluation_is_f32)
 {
     float out32[3 * ROWS], out16[3 * ROWS];
@@ -296,8 +295,8 @@ static void set_up_wide(void)
         label[r] = r % 3;
 }
 
-/* Every tile made from factors has the bits of the whole gradient at its place; the gradient
- * outside of these matrices is unchanged. `rows` 0 gives zeros. */
+/* Every tile made from factors has the bits of the whole gradient at its place. The gradient
+ * outside these matrices is unchanged. With `rows` 0 all tiles are zero. */
 static void check_tiles(const struct dt_factored *matrix, int matrices, const void *factors,
                         float *whole, int rows)
 {

@@ -1,4 +1,4 @@
-/* BLAS: products against a plain loop, the same bits at every alignment, the table of kernels. */
+/* BLAS: products against a plain loop, equal bits at every alignment, and the table of kernels. */
 #include "model/blas.h"
 #include "model/model.h"
 #include "suite.h"
@@ -50,7 +50,7 @@ static void multiply_plainly(bool ta, bool tb, int m, int n, int k, bool add)
     }
 }
 
-/* Would catch a wrong transpose, leading dimension or beta. */
+/* Fails if a transpose, a leading dimension or beta is wrong. */
 static void check_products(int variant)
 {
     const bool ta = variant & 1, tb = variant & 2, add = variant & 4;
@@ -96,7 +96,7 @@ START_TEST(products_are_right)
 }
 END_TEST
 
-/* The same bits are promised: a product must not depend on where its matrices are in memory. */
+/* A product must have the same bits wherever its matrices are in memory. */
 static void check_alignment(int variant)
 {
     const bool ta = variant & 1, tb = variant & 2;
@@ -119,7 +119,7 @@ static void check_alignment(int variant)
     free(moved), free(moved_c);
 }
 
-/* Transposing may change only the order of a sum. */
+/* Transposing an operand may change only the order of a sum. */
 static void check_transposed(int variant)
 {
     static const int sizes[] = {10, 256, 300};
@@ -183,8 +183,8 @@ static void check_chain(int variant, const char *level)
     }
 }
 
-/* Would catch an order of sums that depends on the vectors' width, tiles, threads or an element's
- * place. */
+/* Fails if the order of a sum depends on the width of vectors, on tiles or threads, or on the place
+ * of an element. */
 START_TEST(portable_products_have_the_bits_of_the_chain)
 {
     set_up();
@@ -224,7 +224,7 @@ START_TEST(bits_do_not_depend_on_alignment)
 }
 END_TEST
 
-/* Would catch a table that names a kernel unknown to both libraries: they ignore it silently. */
+/* Fails if the table names a kernel that both libraries would silently ignore as unknown. */
 START_TEST(kernel_name_is_known)
 {
     static const char *const known[] = {"Haswell", "Zen", "SkylakeX", "oneDNN"};
@@ -290,7 +290,7 @@ void *__wrap_dlsym(void *library, const char *name)
     return function;
 }
 
-/* Would catch the slowest of all kernels being used where the CPU is newer than the library. */
+/* Fails if the slowest kernel is used on a CPU that is newer than the library. */
 START_TEST(an_unknown_cpu_gets_a_kernel_by_its_features)
 {
     unsetenv("OPENBLAS_CORETYPE");

@@ -1,5 +1,5 @@
 /* Fits on held-out rows: the temperature against the one that made the labels, cuts against brute
- * force, margins against sorted residuals, invalid rules. */
+ * force, margins against sorted residuals, and invalid rules. */
 #include "model/certainty.h"
 #include "model_text.h"
 #include "suite.h"
@@ -56,7 +56,7 @@ START_TEST(temperatures_undo_a_factor)
     EXPECT_OK(dt__certainty_fit(&config, model, &rows, &twice));
     ck_assert_double_eq_tol(twice.temperature, 3 * once.temperature, 1e-5);
     tear_down();
-    fill_two(once.temperature); /* no temperature is better than 1 */
+    fill_two(once.temperature); /* no other temperature improves the loss */
     EXPECT_OK(dt_config_set(&config, "eval.calibrate=auto"));
     twice.temperature = 1;
     EXPECT_OK(dt__certainty_fit(&config, model, &rows, &twice));

@@ -1,5 +1,5 @@
-/* Would catch: a member that a save and a load lose or change; a damaged, truncated, foreign, newer
- * or hostile file that loads as a good one; a crash on any such file. */
+/* Fails if a save and a load lose or change a member, or if a damaged, truncated, foreign, newer or
+ * hostile file loads as a good one or crashes the process. */
 #include "state_sample.h"
 
 #include <fcntl.h>
@@ -160,8 +160,8 @@ START_TEST(an_encoding_survives)
 }
 END_TEST
 
-/* Would catch quantiles that are not sorted or not finite, a feature that no row has, a bin of
- * width 0, and numbers whose counts disagree. */
+/* Fails if the loader accepts quantiles that are not sorted or not finite, a feature that no row
+ * has, a bin of width 0, or numbers whose counts disagree. */
 START_TEST(a_wrong_encoding_is_refused)
 {
     for (int wrong = 0; wrong < 8; wrong++) {
@@ -298,7 +298,7 @@ static void pack_sample(unsigned char **out_bytes, size_t *out_length)
     dt__checkpoint_free(&checkpoint);
 }
 
-/* tests/data/checkpoint-0.1.h5 is what version 0.1 wrote after 7 steps of penguins.ini. */
+/* tests/data/checkpoint-0.1.h5 was written by version 0.1 after 7 steps of penguins.ini. */
 START_TEST(a_file_of_version_0_1_is_refused)
 {
     assert_refused(
@@ -706,8 +706,8 @@ START_TEST(a_layout_of_a_wrong_size_is_refused)
 }
 END_TEST
 
-/* Would catch a test above whose file is refused because another program wrote to it, not because
- * of the change. */
+/* Another program may rewrite a file and seal it again. Fails if that alone makes the loader refuse
+ * the file: then the tests above would prove nothing. */
 START_TEST(a_resealed_file_loads)
 {
     unsigned char *bytes;

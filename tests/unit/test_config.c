@@ -316,7 +316,7 @@ START_TEST(files_that_are_no_config_are_refused)
 }
 END_TEST
 
-/* Would catch a stack that grows with the lines of a list: one has 250,000. */
+/* Fails if each line of a list takes stack: one list here has 250,000 lines. */
 START_TEST(a_list_continues_in_the_next_line)
 {
     enum { LINES = 250000 };
@@ -338,7 +338,7 @@ START_TEST(a_list_continues_in_the_next_line)
 }
 END_TEST
 
-/* Would catch a comma at the end of a comment that makes the next key a part of the value. */
+/* Fails if a comma at the end of a comment makes the next key a part of the value. */
 START_TEST(a_comment_ends_with_its_line)
 {
     set_up();
@@ -609,8 +609,8 @@ START_TEST(a_resume_may_change_only_some_keys)
 }
 END_TEST
 
-/* Would catch a resume in which ftrl computes the weights with another rate, and one in which state
- * is lost because two rules share its vectors. */
+/* Fails if a resume lets ftrl compute the weights with another rate, or loses state because two
+ * rules share its vectors. */
 START_TEST(a_resume_keeps_keys_that_state_depends_on)
 {
     static const struct {
@@ -810,8 +810,8 @@ static dt_status allocate_all(void)
     return status;
 }
 
-/* Sets have names; a path may have commas, and a colon after ./; labels are given by the set's
- * name. Would catch a path that is read as a set, and a part of the text that is lost. */
+/* A set has a name and files, whose paths may contain commas, and after ./ a colon; labels are
+ * given by the set's name. Fails if a path is read as a set or if a part of the text is lost. */
 START_TEST(sets_have_names_and_files)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Products of a convolution against plain loops that implement the definition. */
+/* Products of a convolution against plain loops that follow its definition. */
 #include "model/convolution.h"
 #include "model/model.h"
 

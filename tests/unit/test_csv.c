@@ -1,4 +1,5 @@
-/* CSV: RFC 4180, headers, label columns, odd tables, and the message for each kind of damage. */
+/* CSV: RFC 4180, headers, label columns, unusual tables, and the message for each kind of
+ * damage. */
 #include "data_files.h"
 
 static const float PLAIN[] = {1, 2.5f, -3, 4e3f};
@@ -187,9 +188,9 @@ START_TEST(many_classes_are_declared)
 }
 END_TEST
 
-/* Several targets are in the order of data.label: in the training file, in batches, and in
- * evaluation data whose columns are in another order. Would catch targets that are swapped, and
- * files with fewer targets. */
+/* Targets are in the order of data.label: in the training file, in batches, and in evaluation data
+ * whose columns have another order. Fails if targets are swapped or if a file with fewer targets is
+ * accepted. */
 START_TEST(targets_may_be_several)
 {
     static const char *const keys[] = {"data.label=z,x,y", "data.label=-1,0,2",
@@ -228,8 +229,7 @@ START_TEST(targets_may_be_several)
 }
 END_TEST
 
-/* Would catch targets that evaluation data cannot find because their names are empty or have
- * commas. */
+/* Fails if evaluation data cannot find a target whose name is empty or contains a comma. */
 START_TEST(targets_may_have_names_with_commas)
 {
     static const struct {
@@ -377,8 +377,8 @@ START_TEST(unknown_columns_are_named)
 }
 END_TEST
 
-/* Would catch a column whose texts differ from those in training: a warning appears if more than
- * half of them are new. */
+/* Fails if no warning appears although more than half of the texts in a column are new since
+ * training. */
 START_TEST(texts_unknown_in_training_give_a_warning)
 {
     put_text("a.csv", "a,b,y\nred,1,no\nblue,3,yes\n");

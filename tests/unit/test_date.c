@@ -1,5 +1,5 @@
-/* Dates in a table: which texts are dates, which numbers they become, and columns whose order of
- * day and month is unknown. */
+/* Dates in a table: which texts are dates, which numbers they become, and columns that do not show
+ * whether day or month comes first. */
 #include "text/date.h"
 #include "data_files.h"
 

@@ -1,5 +1,6 @@
 /* Encodings of numbers: z against its formula, the sums of ple against fractions written out,
- * gradients against differences, and networks against networks whose inputs are already encoded. */
+ * gradients against finite differences, and networks against networks whose inputs are already
+ * encoded. */
 #include "model/encoding.h"
 #include "model/vmath.h"
 #include "model_text.h"
@@ -32,8 +33,8 @@ static double normal_of(double p)
     return fmax(-5.2, fmin(5.2, low));
 }
 
-/* Would catch ranks from one side only, a division by the difference of equal quantiles, and tails
- * that are cut or lost. */
+/* Fails if ranks come from one side only, if the difference of equal quantiles is a divisor, or if
+ * tails are cut or lost. */
 START_TEST(z_is_the_normal_quantile_of_the_mean_rank)
 {
     static float q[2][KNOTS], x[3 * 300][2];
@@ -130,8 +131,8 @@ static const struct {
                 {DT_ENCODE_COSINE, "dense 6 tanh, wide", DT_PRECISION_F32},
                 {DT_ENCODE_NORMAL, "dense 6 tanh", DT_PRECISION_F32}};
 
-/* Would catch a neighbour's bin, an edge that counts twice, sums in the wrong direction, a slice
- * that starts from 0, and weights of another column. */
+/* Fails if a value falls into a neighbouring bin, an edge counts twice, sums run in the wrong
+ * direction, a slice restarts at 0, or a column uses another column's weights. */
 START_TEST(a_network_equals_one_on_encoded_columns)
 {
     const int kind = NETWORKS[_i].kind;

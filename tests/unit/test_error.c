@@ -1,4 +1,4 @@
-/* Status codes, error text, and lines of the log. */
+/* Status codes, the error text, and lines of the log. */
 #include "base/internal.h"
 #include "unit/suite.h"
 

@@ -1,5 +1,5 @@
-/* Would catch: an export that another program sees half made, that lacks what prediction needs, or
- * that is not the highest version; a path that finds the wrong model. */
+/* Fails if another program sees an incomplete export, if an export lacks what prediction needs or
+ * is not the highest version, or if a path finds the wrong model. */
 #include "state_sample.h"
 
 #include <errno.h>
@@ -173,9 +173,9 @@ START_TEST(every_path_leads_to_the_model)
 }
 END_TEST
 
-/* Would catch rows of weights that come back elsewhere or with other bits (-0 too). In a first
- * layer of 200 x 10 weights every third row, every 7th, none or every row is not zero; few such
- * rows make a smaller file. */
+/* Rows of zeros in a first layer of 200 x 10 weights: of its rows every third, every 7th, none or
+ * all are not zero. Fails if a row comes back elsewhere or with other bits (-0 included), or if few
+ * such rows do not make a smaller file. */
 START_TEST(rows_of_zeros_are_not_stored)
 {
     static const int nth[] = {3, 7, 20, 1};
@@ -342,7 +342,7 @@ static void export_next(void)
     assert_ok(try_export(test_dir, 8, 0.8, 1));
 }
 
-/* Would catch an error if a newer version replaces the one that was just found. */
+/* Fails if it is an error that a newer version replaces the one just found. */
 START_TEST(a_version_may_be_replaced_while_it_is_found)
 {
     uint64_t step;
@@ -467,7 +467,7 @@ START_TEST(any_call_may_fail_in_a_replaced_version)
 }
 END_TEST
 
-/* Would catch a directory that cannot be listed and is taken for an empty one. */
+/* Fails if a directory that cannot be listed is taken for an empty one. */
 START_TEST(a_directory_that_cannot_be_listed_is_an_error)
 {
     char *from;

@@ -1,4 +1,4 @@
-/* Durable files: the order of system calls, and each of them failing in turn. */
+/* Durable files: the order of system calls, and the failure of each of them. */
 #include "unit/suite.h"
 
 #include <dirent.h>
@@ -272,8 +272,7 @@ START_TEST(errors_name_the_file)
     EXPECT_FAIL(dt__file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
     EXPECT_FAIL(dt__file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
     EXPECT_FAIL(dt__path_sync("none"), DT_EIO, "none");
-    EXPECT_OK(dt__path_sync("pipe")); /* no process reads the FIFO: would catch waiting for a
-                                       * reader */
+    EXPECT_OK(dt__path_sync("pipe")); /* fails if this waits for a process to read the FIFO */
     leave();
 }
 END_TEST

@@ -1,6 +1,6 @@
-/* Event files for TensorBoard, gauges for Prometheus and traces, read by independent parsers. Would
- * catch: a wrong checksum, length or field, a value under another name, a file that no collector
- * accepts. */
+/* TensorBoard event files, Prometheus gauges and traces, read by independent parsers. Fails if a
+ * checksum, length or field is wrong, if a value has another name, or if a collector would refuse
+ * the file. */
 #include "unit/suite.h"
 
 #include <dirent.h>

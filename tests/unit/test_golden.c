@@ -1,6 +1,7 @@
-/* Golden values that tests/data/make_golden.py made with PyTorch: logits, losses and gradients of
- * every activation, task and kind, paths of every optimizer, every schedule. Would catch any wrong
- * formula: a missing bias or factor, rounding whose error grows. */
+/* Golden values that tests/data/make_golden.py computed with PyTorch: logits, losses and gradients
+ * of every activation, task and kind of layer, the weights over several steps of every optimizer,
+ * and every schedule. Fails if a formula is wrong: a missing bias or factor, or rounding whose
+ * error grows. */
 #include "model_text.h"
 #include "suite.h"
 

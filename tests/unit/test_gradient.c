@@ -1,5 +1,5 @@
-/* A replica computes its gradient in passes of DT__SLICE_ROWS rows, which must give the gradient of
- * the whole local batch. */
+/* A replica computes its gradient in passes of DT__SLICE_ROWS rows; together these must give the
+ * gradient of the whole local batch. */
 #include <math.h>
 
 #include "data_files.h"
@@ -62,7 +62,7 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
     dt__network_destroy(network);
 }
 
-/* Would catch masks that restart in each pass, or passes that are not added. */
+/* Fails if dropout masks restart in each pass or if the gradients of passes are not added. */
 START_TEST(passes_have_the_masks_of_the_local_batch)
 {
     open_worker();

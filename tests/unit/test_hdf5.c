@@ -1,4 +1,4 @@
-/* HDF5: the types and shapes that are read, and files that must not be trusted. */
+/* HDF5: the types and shapes that can be read, and files that must not be trusted. */
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -262,8 +262,7 @@ START_TEST(packed_storage_is_read)
 }
 END_TEST
 
-/* Would catch a chunk of all labels that is unpacked again for every few labels: that takes
- * minutes, and the test times out. */
+/* Times out if the chunk that has all labels is unpacked again for every few of them. */
 START_TEST(large_chunks_are_unpacked_once)
 {
     enum { LABELS = DT__LIMIT(1 << 22, 1 << 10) };
@@ -441,7 +440,7 @@ static void put_pictures(const char *path, int rank, const hsize_t *dims, const 
     finish();
 }
 
-/* Would catch held-out pictures of another shape: they would be evaluated, and give wrong
+/* Fails if held-out pictures of another shape are accepted: their evaluation would give wrong
  * figures. */
 START_TEST(held_out_rows_have_the_shape_of_the_model)
 {
@@ -791,8 +790,8 @@ static const char *path_of_many(int i)
     return path;
 }
 
-/* As in a checkpoint of many groups with many layers. Would catch a limit that the writer lacks,
- * and a search of all items for each item. */
+/* A checkpoint of many groups with many layers has this many items. Fails if the reader has a limit
+ * that the writer lacks; times out if each look-up searches all items. */
 START_TEST(a_file_may_have_many_items)
 {
     enum { MANY = 20 * 60 * 60 };

@@ -1,6 +1,5 @@
-/* A run directory is read back. Would catch curves that go back in time, an abandoned branch after
- * a resume that is not dropped, a best model that never existed, and incomplete lines that are not
- * skipped. */
+/* Reading a run directory. Fails if curves go back in time, if a branch that a resume abandoned is
+ * not dropped, if a best model never existed, or if incomplete lines are not skipped. */
 #include <math.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -178,8 +177,8 @@ START_TEST(the_configuration_is_read)
 }
 END_TEST
 
-/* The start record names the metric that training uses, for losses with a metric of their own too.
- * Would catch a report whose best model is not the exported one. */
+/* The start record names the metric that training uses, also for a loss that has its own metric.
+ * Fails if the best model in the report is not the exported one. */
 START_TEST(the_start_names_the_metric)
 {
     enter("{\"kind\":\"start\",\"step\":0,\"metric\":\"mae\"}\n"
@@ -205,7 +204,7 @@ START_TEST(the_start_names_the_metric)
 END_TEST
 
 /* After a start that holds out other rows, earlier evaluations no longer count, even after the next
- * start. Would catch a best evaluation on easier rows. */
+ * start. Fails if an evaluation on other, easier rows remains the best. */
 START_TEST(other_held_out_rows_start_a_new_best)
 {
     static const char again[] =
@@ -229,7 +228,7 @@ START_TEST(other_held_out_rows_start_a_new_best)
 END_TEST
 
 /* Evaluations of named sets are listed by step and name, apart from those of the held-out rows.
- * Would catch a set that counts as the best evaluation, and a set that replaces another one. */
+ * Fails if a set counts as the best evaluation or replaces another set. */
 START_TEST(named_sets_are_separate)
 {
 #define SET(name, step, value)                                                                     \
@@ -258,7 +257,7 @@ static void append(const char *text)
     ck_assert_int_eq(fclose(out), 0);
 }
 
-/* Would catch a line that is read twice or lost, and records of a replaced file that remain. */
+/* Fails if a line is read twice or lost, or if records of a replaced file remain. */
 START_TEST(an_update_reads_only_new_lines)
 {
     size_t best;
@@ -311,9 +310,9 @@ START_TEST(an_update_reads_only_new_lines)
 }
 END_TEST
 
-/* The file has more bytes than one read takes, in short lines and in one line that is longer than a
- * read. Would catch lines that are lost or read twice at the end of a read, and a file of zeros
- * that takes all memory. */
+/* The file is larger than one read; it has many short lines and one that is longer than a read.
+ * Fails if lines at the end of a read are lost or read twice, or if a file of zeros takes all
+ * memory. */
 START_TEST(a_large_file_is_read_in_parts)
 {
     enum { LONG = 5 << 19, LINES = 30000 };
@@ -352,7 +351,7 @@ START_TEST(no_run_is_an_error)
 }
 END_TEST
 
-/* Would catch a run that was killed before its last record and counts as complete. */
+/* Fails if a run that was killed before its last record counts as complete. */
 START_TEST(a_run_has_ended_with_its_final_record)
 {
     static const struct {
@@ -387,8 +386,7 @@ START_TEST(a_run_has_ended_with_its_final_record)
 }
 END_TEST
 
-/* Would catch reading the run directory of another user or program and waiting for its FIFOs
- * forever. */
+/* Fails if reading a run directory of another user or program waits forever for its FIFOs. */
 START_TEST(fifos_are_not_waited_for)
 {
     enter(START(0) TRAIN(10, 1));

@@ -1,4 +1,4 @@
-/* JSON lines: the same rows as in a CSV, and the message for each kind of damage. */
+/* JSON lines give the same rows as a CSV; each kind of damage has its message. */
 #include "data_files.h"
 
 static const float PLAIN[] = {1, 2.5f, -3, 4e3f};

@@ -1,5 +1,5 @@
-/* Classes: numbers that are positions, numbers that are names, data.class_names, and labels of
- * other files. Would catch classes that no row has, and labels that get another class. */
+/* Classes: numbers that are positions, numbers that are names, data.class_names, and the labels of
+ * other files. Fails if there is a class that no row has, or if a label gets another class. */
 #include "data_files.h"
 
 /* Writes IDX labels of one byte each, and an IDX file of as many rows of one byte. */

@@ -1,5 +1,5 @@
-/* Layers for pictures, normalisation and residuals: gradients against finite differences, which
- * texts and shapes are valid, and which tensors they have. */
+/* Layers for pictures, normalisation and residuals: gradients against finite differences, valid
+ * texts and shapes, and the tensors of each layer. */
 #include "model_text.h"
 #include "suite.h"
 
@@ -285,10 +285,10 @@ START_TEST(batchnorm_updates_its_statistics)
 }
 END_TEST
 
-/* More channels than one block sums at a time. Checks the gradients of gain and offset with the
- * batch's statistics, through a linear layer and a squared error, the update of the running
- * statistics, and outputs with these. Would catch a block of channels that uses another block's
- * sums. */
+/* There are more channels than one block sums at a time. Checks the gradients of gain and offset
+ * under the batch's statistics, through a linear layer and a squared error; the update of the
+ * running statistics; and the outputs under these. Fails if a block of channels uses another
+ * block's sums. */
 START_TEST(batchnorm_agrees_with_the_formula_in_every_block)
 {
     const size_t width = (size_t)WIDTHS[_i];
@@ -410,7 +410,8 @@ START_TEST(wrong_texts_are_refused)
 }
 END_TEST
 
-/* Would catch a network that looks for its first weight beyond its last layer. */
+/* A network without weights is refused. Fails if its first weight is looked for beyond its last
+ * layer. */
 START_TEST(a_network_has_weights)
 {
     static const char *const without[] = {"output flatten", "relu, output globalpool"};

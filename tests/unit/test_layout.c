@@ -1,6 +1,6 @@
-/* Layout of an exchange: how buckets are cut into chunks, and which rank owns each chunk. Would
- * catch floats without an owner or with two, nodes that disagree about an owner or about the order
- * of a pair's messages, a block of the norm that is cut, and memory of two chunks that overlaps. */
+/* Layout of an exchange: how buckets are cut into chunks, and which rank owns each chunk. Fails if
+ * a float has no owner or two, if nodes disagree about an owner or about the order of messages
+ * between two ranks, if a block of the norm is cut, or if the memory of two chunks overlaps. */
 #include "views.h"
 
 static const struct setup SETUPS[] = {

@@ -1,4 +1,4 @@
-/* Shared libraries that are loaded at their first use. */
+/* Shared libraries that are loaded at first use. */
 #include "base/load.h"
 #include "suite.h"
 
@@ -24,8 +24,8 @@ START_TEST(symbols_are_found)
 }
 END_TEST
 
-/* Would catch a call through a pointer that was not set because the library's version lacks the
- * symbol. */
+/* Fails if a function is called through a pointer that is not set because the library's version
+ * lacks it. */
 START_TEST(missing_symbols_and_libraries_are_named)
 {
     struct dt__library library = DT__LIBRARY("openblas", symbols, &table);

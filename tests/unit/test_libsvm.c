@@ -1,4 +1,4 @@
-/* LIBSVM: rows, the number of features from the greatest index, and malformed rows. */
+/* LIBSVM: rows, the number of features (the greatest index), and malformed rows. */
 #include "data_files.h"
 
 START_TEST(rows_are_dense)

@@ -1,6 +1,5 @@
-/* The loader. Would catch an order that differs between memory and streams, a sample that does not
- * occur exactly once per epoch, a resume that continues elsewhere, and unreadable data that is no
- * error. */
+/* The loader. Fails if memory and streams give different orders, if an epoch does not have each
+ * sample exactly once, if a resume continues elsewhere, or if unreadable data is no error. */
 #include <math.h>
 #include <unistd.h>
 
@@ -219,8 +218,8 @@ START_TEST(resume_reads_the_same)
 }
 END_TEST
 
-/* Would catch a window that is used while the thread has read only a part of it: the loader jumps
- * to and fro while the thread reads elsewhere. */
+/* The loader jumps to and fro while its thread reads elsewhere. Fails if a window is used when the
+ * thread has read only a part of it. */
 START_TEST(jumps_read_the_same)
 {
     struct dt_source *source = make_source();
@@ -245,8 +244,8 @@ START_TEST(jumps_read_the_same)
 }
 END_TEST
 
-/* Would catch rows that are read and never used: over all epochs the thread reads each row once per
- * epoch, and at the end at most two windows per replica more. */
+/* Over all epochs the thread reads each row once per epoch, and at the end at most two windows per
+ * replica more. Fails if it reads rows that no batch uses. */
 START_TEST(only_needed_rows_are_read)
 {
     enum { EPOCHS = 3 };
@@ -267,8 +266,8 @@ START_TEST(only_needed_rows_are_read)
 END_TEST
 
 /* Before the first request, the thread reads each replica's window at the resumed position, and the
- * next one. Would catch a loader that reads only what is requested, which hangs this test, or that
- * starts elsewhere. */
+ * next one. Fails if the loader starts elsewhere, or by a hang if it reads only what is
+ * requested. */
 START_TEST(next_windows_are_read_ahead)
 {
     enum { WINDOW = 96, AHEAD = 2 * REPLICAS * WINDOW };
@@ -364,7 +363,7 @@ START_TEST(a_changed_file_is_an_error)
 }
 END_TEST
 
-/* Would catch text that is parsed twice: after the survey its files are removed. */
+/* After the survey, the text files are removed. Fails if a load parses them again. */
 START_TEST(text_is_read_once)
 {
     struct dt_source *source = make_source();
@@ -418,7 +417,7 @@ START_TEST(held_out_rows_are_never_in_a_batch)
 }
 END_TEST
 
-/* Would catch a loader that hangs or leaks if it is destroyed while its thread reads. */
+/* Fails if destroying a loader hangs or leaks while its thread reads. */
 START_TEST(loader_ends_while_reading)
 {
     set("data.memory_mb=1");
@@ -441,8 +440,8 @@ static void stop_after_calls(void)
     if (--calls_left == 0) dt_stop_request();
 }
 
-/* Would catch a survey or a load that ignores a stop, or that the watchdog takes for a hang.
- * Training reads in the same way, but a stop does not end its read. */
+/* Fails if a survey or a load ignores a stop request, or if the watchdog takes it for a hang.
+ * Training reads in the same way, but a stop request does not end its read. */
 START_TEST(long_work_shows_progress_and_can_be_stopped)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* A program that embeds the library may use a locale with a decimal comma: numbers still have
- * points in configurations, data, descriptions and output. Would catch a plain strtod or printf in
- * the library. */
+/* A program that embeds the library may use a locale with a decimal comma; numbers in
+ * configurations, data, descriptions and output still have points. Fails if the library calls plain
+ * strtod or printf. */
 #include <fcntl.h>
 #include <locale.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include "model_text.h"
 #include "report/report.h"
 
-/* LC_NUMERIC of a locale as localedef writes it: a head with six items and their positions, then
- * the items. */
+/* LC_NUMERIC of a locale in the format of localedef: a header with the number of items, six, and
+ * their positions, then the items. */
 static const unsigned char NUMERIC[] =
     "\x14\x11\x03\x20\6\0\0\0\x20\0\0\0\x22\0\0\0\x23\0\0\0\x24\0\0\0\x28\0\0\0\x2c\0\0\0"
     ",\0\0\0,\0\0\0\0\0\0\0ANSI_X3.4-1968";

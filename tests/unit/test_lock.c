@@ -1,5 +1,5 @@
-/* Would catch two jobs in one run directory, even if the first job removes its lock file, and a
- * dead job's lock that blocks the next start. */
+/* Fails if two jobs run in one directory, even if the first job removes its lock file, or if the
+ * lock of a dead job blocks the next start. */
 #include "state_sample.h"
 
 #include <fcntl.h>
@@ -92,7 +92,8 @@ START_TEST(a_started_program_does_not_inherit_the_lock)
     pid_t child = fork();
     if (child == 0) execl("/bin/sleep", "sleep", "30", (char *)NULL);
     close(ends[1]);
-    ck_assert_int_eq(read(ends[0], &byte, 1), 0); /* the pipe closes when the child becomes sleep */
+    ck_assert_int_eq(read(ends[0], &byte, 1), 0); /* the pipe closes when the child executes
+                                                   * sleep */
     close(ends[0]);
     dt__lock_drop(fd);
     assert_ok(dt__lock_take(test_dir, &again));

@@ -1,17 +1,17 @@
-/* The result of a learning-rate range test. Would catch a suggestion after the fall or in the
- * diverging part, and a curve without a finite loss that is no error. */
+/* The result of a learning-rate range test. Fails if the suggested rate lies past the fall or where
+ * the loss diverges, or if a curve without a finite loss is no error. */
 #include <math.h>
 
 #include "suite.h"
 #include "train/train.h"
 
-/* Makes 200 rates from 1e-7 to 10. The loss is 1 up to the rate `fall`, sinks to 0.1 until ten
- * times that rate, and grows above `rise`. */
-static struct dt_lr_test make_curve(double fall, double rise)
+/* Returns a curve of 200 rates from 1e-7 to 10. Its loss is 1 up to the rate `start`, falls to 0.1
+ * at ten times that rate, and grows above the rate `rise`. */
+static struct dt_lr_test make_curve(double start, double rise)
 {
     struct dt_lr_test test = {.points = DT_LR_TEST_STEPS};
     for (int i = 0; i < test.points; i++) {
-        double lr = pow(10, -7 + 8.0 * i / (DT_LR_TEST_STEPS - 1)), progress = log10(lr / fall);
+        double lr = pow(10, -7 + 8.0 * i / (DT_LR_TEST_STEPS - 1)), progress = log10(lr / start);
         progress = progress < 0 ? 0 : progress > 1 ? 1 : progress;
         test.lr[i] = lr;
         test.loss[i] = 1 - 0.9 * progress + (lr > rise ? 100 * (lr / rise - 1) : 0);
@@ -21,13 +21,13 @@ static struct dt_lr_test make_curve(double fall, double rise)
 
 START_TEST(test_a_rate_in_the_fall_is_suggested)
 {
-    for (double fall = 1e-5; fall < 0.05; fall *= 10) {
-        struct dt_lr_test test = make_curve(fall, 100 * fall);
+    for (double start = 1e-5; start < 0.05; start *= 10) {
+        struct dt_lr_test test = make_curve(start, 100 * start);
         EXPECT_OK(dt__lr_test_judge(&test));
-        ck_assert_double_ge(test.suggest, 0.5 * fall);
-        ck_assert_double_le(test.suggest, 10 * fall);
-        ck_assert_double_ge(test.lr[test.least], 10 * fall);
-        ck_assert_double_le(test.lr[test.least], 200 * fall);
+        ck_assert_double_ge(test.suggest, 0.5 * start);
+        ck_assert_double_le(test.suggest, 10 * start);
+        ck_assert_double_ge(test.lr[test.least], 10 * start);
+        ck_assert_double_le(test.lr[test.least], 200 * start);
     }
 }
 END_TEST
@@ -43,7 +43,7 @@ START_TEST(test_a_curve_without_a_finite_loss)
 }
 END_TEST
 
-/* The last loss may be any value, because it ended the test. */
+/* The last loss may be infinite, because the test ends there. */
 START_TEST(test_a_curve_that_ends_in_infinity)
 {
     struct dt_lr_test test = make_curve(1e-3, 0.1);
@@ -54,7 +54,7 @@ START_TEST(test_a_curve_that_ends_in_infinity)
 }
 END_TEST
 
-/* A loss that never falls, or hardly, is reported as rising or flat. */
+/* A loss that never falls is reported as rising; one that hardly falls, as flat. */
 START_TEST(test_a_curve_without_a_fall)
 {
     struct dt_lr_test test = make_curve(1e-3, 0.1);
@@ -71,7 +71,7 @@ START_TEST(test_a_curve_without_a_fall)
 }
 END_TEST
 
-/* The loss of counts can fall below zero, or start there. Would catch a fall that counts as
+/* The loss of counts may fall below zero, or start there. Fails if such a fall counts as
  * divergence. */
 START_TEST(test_a_loss_below_zero)
 {

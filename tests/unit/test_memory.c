@@ -1,4 +1,4 @@
-/* Checked memory and growing text, and what happens if memory runs out. */
+/* Checked memory, growing text, and allocations that fail. */
 #include "unit/suite.h"
 
 #include <math.h>
@@ -73,7 +73,7 @@ static bool all_zero(const unsigned char *bytes, size_t length)
     return length == 0;
 }
 
-/* Would catch reused memory that is not zeroed. */
+/* Fails if reused memory is not zeroed. */
 START_TEST(memory_is_zeroed_and_aligned)
 {
     for (size_t size = 0; size < 300; size += 7) {

@@ -1,4 +1,5 @@
-/* Metrics against brute force, chunks against the whole, and which metrics each model has. */
+/* Metrics: values against brute force, chunks against the whole, and which metrics each model
+ * has. */
 #include "model/task.h"
 #include "model_text.h"
 #include "suite.h"
@@ -339,10 +340,10 @@ static void expect_least(const struct dt_batch *batch, const float *z, int width
             }
 }
 
-/* Each loss's constant is compared with values near and far: for rows with equal and with different
- * weights, targets with and without units, two targets, and a field of two channels. Would catch a
- * mean instead of a median, weights that do not count, units that count twice, a target that gets
- * another's constant, and quantiles whose distance is not a softplus. */
+/* Compares each loss's constant with values near it and far from it: for rows with equal and with
+ * different weights, targets with and without units, two targets, and a field of two channels.
+ * Fails if a mean replaces a median, weights do not count, units count twice, a target gets
+ * another's constant, or the distance between quantiles is not a softplus. */
 START_TEST(constants_have_the_least_loss)
 {
     static const int losses[] = {DT_LOSS_MSE,     DT_LOSS_MAE,    DT_LOSS_HUBER,
@@ -440,10 +441,10 @@ START_TEST(the_bias_of_the_output_layer_is_found)
 }
 END_TEST
 
-/* Values and gradients of PyTorch 1.13, by torch.maximum(q * u, (q - 1) * u): the mean over 2 x 3
- * elements, times 2 rows. With units, the loss is in the targets' units, and the slope is that of
- * standardised targets; mae and rmse use the middle quantile. Would catch quantiles that cross,
- * slopes with the wrong sign, and values that overwrite outputs still needed. */
+/* Values and gradients come from PyTorch 1.13's torch.maximum(q * u, (q - 1) * u): the mean over 2
+ * x 3 elements, times 2 rows. With units, the loss is in the targets' units, and the slope is that
+ * of standardised targets; mae and rmse use the middle quantile. Fails if quantiles cross, if a
+ * slope has the wrong sign, or if a value overwrites an output that is still needed. */
 START_TEST(quantiles_never_cross)
 {
     enum { COUNT = 6 };
@@ -801,8 +802,8 @@ static void golden_measure(const struct golden_kind *kind, struct dt_metric_valu
     dt__metrics_destroy(metrics);
 }
 
-/* The rows have ties, weights, targets of 0 and a class without rows. Would catch other
- * definitions: a mean that includes absent classes, ties taken one after the other, bins that are
+/* The rows have ties, weights, targets of 0 and a class without rows. Fails if a definition
+ * differs: a mean that includes absent classes, ties taken one after the other, or bins that are
  * open on the other side. */
 START_TEST(metrics_agree_with_scikit_learn)
 {

@@ -1,5 +1,5 @@
 /* Networks: gradients against finite differences, dropout, hooks, passes over parts of a batch, the
- * layout of tensors, texts of layers. */
+ * layout of tensors, and texts of layers. */
 #include "model/activation.h"
 #include "model/onednn.h"
 #include "model_text.h"
@@ -76,8 +76,8 @@ static void check_gradient(void)
     ck_assert_double_lt(sqrt(error / norm), 2e-3);
 }
 
-/* Would catch a wrong derivative of any activation, loss or layer, with and without dropout. relu
- * is left out, because its kinks would give errors; the golden gradients test it to 1e-5. */
+/* Fails if the derivative of an activation, a loss or a layer is wrong, with or without dropout.
+ * relu is left out, because its kinks would give errors; the golden gradients test it to 1e-5. */
 static void check_mlp(int variant)
 {
     const int activation = variant % 4, task = variant / 4 % 2, nout = variant / 8 % 2 ? 1 : 3,
@@ -150,7 +150,8 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
     memcpy(units, grad + output->offset, WIDE * sizeof *units);
 }
 
-/* Would catch a wrong rate or scale, and masks that are correlated between draws, rows or units. */
+/* Fails if the rate or the scale is wrong, or if masks are correlated between draws, rows or
+ * units. */
 static void check_dropout(const char *layers)
 {
     float units[WIDE];
@@ -532,8 +533,8 @@ static dnnl_status_t failing_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n,
     return dnnl_out_of_memory;
 }
 
-/* Would catch training on the earlier contents of memory after oneDNN failed to compute a
- * product. */
+/* Fails if oneDNN cannot compute a product and training goes on with the earlier contents of
+ * memory. */
 START_TEST(a_product_that_fails_is_an_error)
 {
     double loss;
@@ -699,8 +700,8 @@ START_TEST(bad_descriptions_are_refused)
 }
 END_TEST
 
-/* Would catch a softmax of parts that overflows: e^x of these outputs exceeds a float, and the
- * largest output may be in any part. */
+/* Fails if a softmax of parts overflows: e^x of these outputs exceeds a float, and the largest
+ * output may be in any part. */
 START_TEST(parts_of_a_softmax_make_the_whole)
 {
     enum { PARTS = 3, OUTPUTS = 2, CLASSES = PARTS * OUTPUTS };
@@ -762,8 +763,8 @@ static void check_independent(const char *kernel, const float *rows_x, const flo
     }
 }
 
-/* Would catch a prediction whose last digits depend on how many rows are predicted together, or on
- * which. */
+/* Fails if the last digits of a prediction depend on how many rows, or which, are predicted
+ * together. */
 START_TEST(rows_are_independent_under_each_kernel)
 {
     static const struct {

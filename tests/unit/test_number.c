@@ -1,5 +1,5 @@
-/* Numbers in text. Would catch a number that is not read as the nearest double: a digit too many
- * for the fast method, a division that rounds twice, digits that overflow. */
+/* Numbers in text. Fails if a number is not read as the nearest double: because it has a digit too
+ * many for the fast method, because a division rounds twice, or because digits overflow. */
 #include "unit/suite.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Optimizers: the same bits however the vector is split or aligned, in place or not; states,
- * defaults and schedules. test_golden.c compares the numbers with PyTorch. */
+/* Optimizers: equal bits however the vector is split or aligned, in place or not; states, defaults
+ * and schedules. test_golden.c compares the numbers with PyTorch. */
 #include "model/model.h"
 #include "suite.h"
 
@@ -130,9 +130,10 @@ START_TEST(the_wide_part_has_its_own_epsilon)
 }
 END_TEST
 
-/* Algorithm 1 of McMahan et al. 2013, line by line, in double. Would catch a weight computed from
- * the old z, L1 with the wrong sign, a rate of the sum after instead of before the gradient, an
- * initial value other than 0 that is lost, and a weight that moves without a gradient. */
+/* Follows algorithm 1 of McMahan et al. 2013, line by line, in double. Fails if a weight is
+ * computed from the old z, L1 has the wrong sign, the rate follows from the sum after instead of
+ * before the gradient, an initial value other than 0 is lost, or a weight moves without a
+ * gradient. */
 START_TEST(ftrl_agrees_with_the_paper)
 {
     enum { COUNT = 64, STEPS = 30, IDLE = 5 };
@@ -172,8 +173,8 @@ START_TEST(ftrl_agrees_with_the_paper)
 }
 END_TEST
 
-/* Would catch the state of one optimizer that another optimizer's tensors read under a wrong name,
- * and an optimizer that uses another vector than it was given. */
+/* Fails if tensors read the state of the other optimizer under a wrong name, or if an optimizer
+ * uses another vector than the one it was given. */
 START_TEST(two_optimizers_share_their_vectors)
 {
     static const struct {

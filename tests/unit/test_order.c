@@ -1,4 +1,4 @@
-/* The order of samples: a permutation for all sizes, and different in each epoch and window. */
+/* The order of samples: a permutation for every size, different in each epoch and window. */
 #include "data/order.h"
 
 #include "data_files.h"

@@ -1,6 +1,6 @@
-/* All pairs of settings: src/config/check.c must allow a pair or refuse it in one line that names a
- * key of each setting. Would catch a rule that names only one key. (Random configurations, in
- * tests/random, test that what is allowed runs, with the same bits everywhere.) */
+/* All pairs of settings: src/config/check.c must allow a pair, or refuse it in one line that names
+ * a key of each setting. Fails if a rule names only one key. (The random configurations of
+ * tests/random check that an allowed pair runs, with the same bits everywhere.) */
 #include "unit/suite.h"
 
 #include "config/config.h"

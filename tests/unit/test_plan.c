@@ -1,5 +1,5 @@
-/* The plan: Webster's order by brute force, full batches, each sample once per epoch, assignment of
- * shards. */
+/* The plan: Webster's order against brute force, full batches, each sample once per epoch, and the
+ * assignment of shards. */
 #include "data/order.h"
 #include "data_files.h"
 
@@ -72,7 +72,7 @@ static void brute_force(const struct dt_plan *plan, int replicas, int *owner)
     }
 }
 
-/* Would catch a wrong comparison, tie or boundary, and a step with samples of two epochs. */
+/* Fails if a comparison, a tie or a boundary is wrong, or if a step has samples of two epochs. */
 START_TEST(local_batches_follow_websters_order)
 {
     int replicas = CASES[_i].replicas, *owner;
@@ -181,8 +181,8 @@ START_TEST(the_seed_assigns_the_files)
 }
 END_TEST
 
-/* Would catch a local batch whose cost grows with the number of replicas: computing all of a step
- * would take minutes. */
+/* Takes minutes if the cost of a local batch grows with the number of replicas, because each
+ * replica then computes the whole step. */
 START_TEST(local_batches_of_many_replicas_are_fast)
 {
     enum { REPLICAS = 1 << 16 };

@@ -1,6 +1,6 @@
 /* The predictor against numbers computed in this test: scaling, normalisation, probabilities,
- * names, chunks. Would catch a row that is normalised twice or not at all, and rows that are
- * swapped between chunks. */
+ * names, chunks. Fails if a row is normalised twice or not at all, or if rows are swapped between
+ * chunks. */
 #include <math.h>
 
 #include "model_text.h"

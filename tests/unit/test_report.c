@@ -1,4 +1,4 @@
-/* Records as JSON lines, incomplete lines, a full disk, the progress line, status.json. */
+/* Records as JSON lines, incomplete lines, a full disk, the progress line, and status.json. */
 #include "unit/suite.h"
 
 #include <errno.h>
@@ -250,8 +250,8 @@ START_TEST(records_are_appended)
 }
 END_TEST
 
-/* Would catch the launcher cutting off a line of a bank that lives a moment longer than its
- * mpirun. */
+/* The bank may live a moment longer than its mpirun. Fails if the launcher then cuts off a line of
+ * the bank. */
 START_TEST(appending_cuts_no_other_line)
 {
     set_up("{\"a\":1}\n");
@@ -482,7 +482,7 @@ static void count_warnings(void *arg, enum dt_log_level level, const char *line)
     warnings += level == DT_LOG_WARN;
 }
 
-/* status.json exists while the report is open. Would catch a full disk that is reported every two
+/* status.json exists while the report is open. Fails if a full disk is reported every two
  * seconds. */
 START_TEST(a_failed_status_is_reported_once)
 {

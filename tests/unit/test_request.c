@@ -33,8 +33,8 @@ static const char *read_request(const char *body, bool v2, struct dt_inputs *inp
     return status ? dt_error_text() : "";
 }
 
-/* Would catch a token that is read as another one, and a copy of the reader that continues where
- * the original is. */
+/* Fails if a token is read as another one, or if a copy of the reader continues where the original
+ * is. */
 START_TEST(json_is_read_as_tokens)
 {
     const char body[] = " {\"a\\u0062\" : [1,-2.5e1,{}, []],\"c\":[{\"d\":true}, null ]} ";

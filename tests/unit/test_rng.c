@@ -1,4 +1,4 @@
-/* Counter-based random numbers: published vectors, independent streams, distributions. */
+/* Counter-based random numbers: published vectors, independent streams, and distributions. */
 #include "unit/suite.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Rows to predict: CSV, JSON lines and LIBSVM. An error names its row, and the rows after it are
- * still read. */
+/* Rows to predict: CSV, JSON lines and LIBSVM. An error names its row, and later rows are still
+ * read. */
 #include "data_files.h"
 
 static char *names[] = {"p", "q, r", "s"};

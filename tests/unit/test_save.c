@@ -1,5 +1,5 @@
-/* Would catch a save that, when it fails or is killed, loses the older checkpoint, leaves other
- * files, removes too much, or lets latest.h5 point to a file that was not verified. */
+/* Fails if a save that fails or is killed loses the older checkpoint, leaves other files, removes
+ * too much, or lets latest.h5 point to a file that was not verified. */
 #include "state_sample.h"
 
 #include <errno.h>
@@ -239,7 +239,7 @@ START_TEST(long_step_numbers_are_sorted)
 }
 END_TEST
 
-/* Would catch a resume from an abandoned branch although its own branch still has an older
+/* Fails if a resume loads an abandoned branch although its own branch still has an older
  * checkpoint. */
 START_TEST(an_abandoned_branch_is_loaded_last)
 {

@@ -1,7 +1,7 @@
 /* A search without ranks: its space and draws, its journal, the choice of members, and a network
- * that is the mean of several. Would catch a value outside its range, draws that depend on other
- * keys, an incomplete line that counts, a member that is chosen twice or makes the mean worse, and
- * a mean of logits instead of predictions. */
+ * that is the mean of several. Fails if a value leaves its range, a draw depends on other keys, an
+ * incomplete line counts, a member is chosen twice or makes the mean worse, or the mean is one of
+ * logits instead of predictions. */
 #include <math.h>
 
 #include "model_text.h"

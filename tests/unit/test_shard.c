@@ -1,5 +1,5 @@
-/* Shards: they have every row once, in a random order, with labels and names; nothing else is left
- * in the directory. */
+/* Shards: together they have every row once, in a random order, with labels and names; nothing else
+ * is left in the directory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

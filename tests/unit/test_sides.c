@@ -1,6 +1,6 @@
-/* The sides of a split in every format: each row's side by its class, group and time. Would catch
- * formats, or a resume, that split the same rows differently, groups that become features, missing
- * keys that are no error, and shards that lose groups and times. */
+/* The sides of a split in every format: a row's side follows from its class, group and time. Fails
+ * if formats, or a resume, split the same rows differently, if groups become features, if missing
+ * keys are no error, or if shards lose groups and times. */
 #include <time.h>
 
 #include "data_files.h"

@@ -1,5 +1,5 @@
-/* Signals and threads: which signals request a stop, what a second one does, that no handler's
- * frame is written where a kernel has moved the stack pointer, and how threads are started. */
+/* Signals and threads: which signals request a stop, what a second one does, how threads are
+ * started, and that no handler's frame is written where a kernel has moved the stack pointer. */
 #include "unit/suite.h"
 
 #include <pthread.h>
@@ -76,8 +76,7 @@ static void signal_after_unblock(int number)
     dt__stop_block(false);
 }
 
-/* Would catch a signal in the first moments of a process that ends it instead of requesting a
- * stop. */
+/* Fails if a signal in the first moments of a process ends it instead of requesting a stop. */
 START_TEST(an_early_signal_is_not_lost)
 {
     for (int i = 0; i < 3; i++) {

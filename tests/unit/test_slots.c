@@ -1,8 +1,9 @@
 /* The slot protocol under the adversarial scheduler, in shared memory and over several slices whose
- * owners are workers. Would catch gradients that are lost, applied twice or torn; weights that are
- * torn, overwritten while they are read, or changed after a span; rows that a version lacks or has
- * too early; an update log with gaps; clocks that run ahead; spans that do not end. Planted faults,
- * which change an operation as a bug in the protocol would, prove that each of these is found. */
+ * owners are workers. Fails if gradients are lost, applied twice or torn; if weights are torn,
+ * overwritten while they are read, or changed after a span; if a version lacks rows or has them too
+ * early; if the update log has gaps; if clocks run ahead; or if a span does not end. Planted
+ * faults, which change an operation as a bug in the protocol would, prove that each of these is
+ * found. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The source: lists and globs, held-out rows, statistics, packing, its checksum, tables. */
+/* The source: lists and globs, held-out rows, statistics, packing, its checksum, and tables. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -65,7 +65,7 @@ START_TEST(files_are_in_order)
 }
 END_TEST
 
-/* Would catch weights that are silently not used, or a target other than the named one. */
+/* Fails if weights are silently ignored, or if the target is not the one named. */
 START_TEST(keys_of_another_format_are_refused)
 {
     static const struct {
@@ -207,8 +207,8 @@ static struct dt_source *survey_with(const char *normalize, int rows, const char
 
 /* Without outliers, robust statistics equal the plain ones to the bit. A misprint of any size, in a
  * sampled row or not, in a column with gaps, changes them little, and not at all in a column that
- * is nearly always 0; its value becomes 5 deviations, or data.clip. Would catch statistics that are
- * clipped but not robust, and limits that exclude rare values. */
+ * is nearly always 0; the misprint itself becomes 5 deviations, or data.clip. Fails if statistics
+ * are clipped but not robust, or if limits exclude rare values. */
 START_TEST(robust_statistics_resist_outliers)
 {
     static const struct {
@@ -726,8 +726,8 @@ START_TEST(leading_gaps_do_not_decide_the_kind)
 END_TEST
 
 /* dt__source_targets gives the targets of the training rows, in order, with the weights of rows and
- * classes, whose mean is 1. Would catch held-out rows, the weight of another row, and weights
- * without the class's part. */
+ * classes, whose mean is 1. Fails if held-out rows are among them, if a row gets another's weight,
+ * or if a weight lacks the factor of its class. */
 START_TEST(targets_are_read_without_inputs)
 {
     struct dt_batch targets;

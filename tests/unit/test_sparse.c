@@ -37,8 +37,8 @@ static void make_rows(int dense, bool ones)
     }
 }
 
-/* Would catch an entry that gets another input's weights, a dense part that is dropped, and parts
- * of a batch that do not add up. `ones`: entries are 1 and have no values. */
+/* Fails if an entry gets another input's weights, a dense part is dropped, or parts of a batch do
+ * not add up. `ones`: entries are 1 and have no values. */
 START_TEST(products_equal_those_of_dense_rows)
 {
     static const struct {
@@ -91,9 +91,9 @@ START_TEST(products_equal_those_of_dense_rows)
 }
 END_TEST
 
-/* Would catch a touched row that is missing, occurs twice or has other bits than in the whole
- * gradient, for a batch at once and in two parts; and dense inputs, whose rows are always touched.
- * The lists start with rows of an earlier gradient. */
+/* Checks a batch at once and in two parts, with dense inputs too, whose rows are always touched.
+ * Fails if a touched row is missing, occurs twice or has other bits than in the whole gradient. The
+ * lists start with rows of an earlier gradient. */
 START_TEST(touched_rows_equal_those_of_a_whole_gradient)
 {
     const int dense = _i ? DENSE : 0;
@@ -215,8 +215,8 @@ static void write_out(const struct dt_batch *batch, const float *table, const fl
     dt__network_destroy(network), dt__model_destroy(model);
 }
 
-/* Would catch a vector of another category or column, and a vector that occurs twice in a row but
- * counts once. */
+/* Fails if a vector of another category or column is taken, or if a vector that occurs twice in a
+ * row counts once. */
 START_TEST(embeddings_equal_vectors_written_out)
 {
     struct dt_model_desc desc = desc_of("embedding 5, dense 6 tanh", NIN, NOUT, DT_TASK_CLASSIFY);
@@ -324,7 +324,7 @@ START_TEST(rows_that_do_not_fit_an_embedding_are_refused)
 }
 END_TEST
 
-/* Would catch a pass of the sort that skips a digit, and one that is not stable. */
+/* Fails if a pass of the sort skips a digit or is not stable. */
 START_TEST(entries_are_sorted_by_input_and_row)
 {
     static const size_t inputs[] = {2, 40, 2048, 2049, 70000, 1 << 24, (size_t)INT32_MAX};

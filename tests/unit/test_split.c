@@ -1,6 +1,6 @@
 /* Splits: which rows are for training, held out, for the test, or left out, by class, group and
- * time. Would catch a row on two sides, a group or an instant on two sides, a class that one side
- * lacks, a gap that is too small, and folds that miss rows. */
+ * time. Fails if a row, a group or an instant is on two sides, if a side lacks a class, if a gap is
+ * too small, or if folds miss rows. */
 #include "unit/suite.h"
 
 #include "data/row_split.h"

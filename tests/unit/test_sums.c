@@ -1,6 +1,6 @@
 /* Sums over replicas and their rounding, without messages: the test copies what nodes would send.
- * Would catch a sum in the order of nodes, a rounding error that is lost or added twice, a group
- * that is rounded twice or not at all, and weights that depend on who owns them. */
+ * Fails if a sum follows the order of nodes, a rounding error is lost or added twice, a group is
+ * rounded twice or not at all, or weights depend on who owns them. */
 #include <math.h>
 
 #include "views.h"

@@ -1,6 +1,6 @@
 /* Topology: agents, partial sums, groups and the nodes' parts of the vector, for many placements.
- * Would catch a sum that lacks a replica or has one twice, a partial sum that spans two nodes, and
- * a link that carries more than necessary. */
+ * Fails if a sum lacks a replica or has one twice, a partial sum spans two nodes, or a link carries
+ * more than necessary. */
 #include <math.h>
 
 #include "comm/topology.h"

@@ -1,10 +1,12 @@
 /* The arithmetic of training: updates, counts of steps and samples, local batches of async workers,
  * and what an evaluation means for early stopping. The expected numbers are tables that
- * tests/data/make_update.py prints. Would catch: the last batch of an epoch divided as if it were
- * full, a norm of the sum instead of the mean, a rate of another step, an outer momentum without
- * its look ahead, statistics that move by the outer rate, a round that ends where a record is due,
- * epochs rounded down, a stale gradient that counts more, a gradient of another replica's rows, a
- * draw that a checkpoint forgets. */
+ * tests/data/make_update.py prints.
+ *
+ * Fails if the last batch of an epoch is divided as if it were full, the norm is that of the sum
+ * instead of the mean, the rate is that of another step, an outer momentum does not look ahead,
+ * statistics move by the outer rate, a record that is due ends a round, epochs are rounded down, a
+ * stale gradient counts more, a gradient has another replica's rows, or a checkpoint forgets a
+ * draw. */
 #include "data_files.h"
 #include "model_text.h"
 #include "train/replicas.h"
@@ -215,9 +217,9 @@ START_TEST(test_outer_update)
 }
 END_TEST
 
-/* With train.overlap the weights are ahead by what the next update takes from the momentum,
- * starting with an exchange without differences; the last update takes this back and ends as
- * Nesterov's rule does. Would catch a momentum that counts twice or not at all. */
+/* With train.overlap the weights are ahead by what the next update takes from the momentum, from
+ * the first exchange on, which has no differences; the last update takes this back and ends as
+ * Nesterov's rule does. Fails if a momentum counts twice or not at all. */
 START_TEST(test_outer_update_ahead)
 {
     set("train.outer_lr=0.7");
@@ -408,7 +410,7 @@ START_TEST(test_async_update)
 END_TEST
 
 /* A gradient that touched the second of two rows gives the same norm and weights, to the bit, in
- * full and with only that row. Would catch rows that are clipped by a value elsewhere in memory. */
+ * full and with only that row. Fails if rows are clipped by a value elsewhere in memory. */
 START_TEST(test_async_update_of_rows)
 {
     set(ASYNC[_i].clip);

@@ -1,5 +1,4 @@
-/* vmath: errors against libm in f64, limits, NaN, and the same bits at every position of a
- * vector. */
+/* vmath: errors against libm in f64, limits, NaN, and equal bits at every position of a vector. */
 #include "model/vmath.h"
 #include "suite.h"
 
@@ -60,7 +59,7 @@ static const struct {
     {"sigmoid", sigmoid_, true_sigmoid, -80.0f, 80.0f, 2e-7},
 };
 
-/* Would catch a wrong coefficient, and a range that is cut too early. */
+/* Fails if a coefficient is wrong or a range ends too early. */
 static void check_errors(int variant)
 {
     const int samples = 400000;
@@ -95,8 +94,7 @@ START_TEST(limits_are_exact)
 }
 END_TEST
 
-/* Would catch a compiler that contracts or reorders operations in a loop's body but not in its
- * tail. */
+/* Fails if a compiler contracts or reorders operations in a loop's body but not in its tail. */
 START_TEST(bits_do_not_depend_on_position)
 {
     enum { N = 77 };

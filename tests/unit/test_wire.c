@@ -1,7 +1,7 @@
 /* The wire: rounded values and remaining errors of each kind, at offsets and lengths that cut
- * blocks. Would catch an error that is lost or counted twice, bytes that do not read back as the
- * sender's floats, a block that reaches past its end, a scale of a neighbouring block, and NaN or
- * infinity that becomes a number. */
+ * blocks. Fails if an error is lost or counted twice, bytes do not read back as the sender's
+ * floats, a block reaches past its end, a block has its neighbour's scale, or NaN or infinity
+ * becomes a number. */
 #include "comm/wire.h"
 
 #include <math.h>

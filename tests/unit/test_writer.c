@@ -1,5 +1,5 @@
-/* Would catch a background save that sees later changes of the weights, loses an error or a result,
- * removes a file under evaluation, or races (run it under ThreadSanitizer). */
+/* Fails if a background save sees later changes of the weights, loses an error or a result, removes
+ * a file under evaluation, or races (run it under ThreadSanitizer). */
 #include "state_sample.h"
 
 #include <errno.h>
@@ -176,7 +176,7 @@ START_TEST(an_error_reaches_the_caller)
 }
 END_TEST
 
-/* Would catch records that a power failure loses although the checkpoint after them exists. */
+/* Fails if a power failure can lose records although the checkpoint after them exists. */
 START_TEST(records_are_synced_before_the_checkpoint)
 {
     struct dt_writer *writer;
@@ -243,7 +243,7 @@ static void expect_export(const char *base, uint64_t step)
     dt_free(path);
 }
 
-/* Would catch a run that fails and leaves its best model unexported. */
+/* Fails if a run that ends leaves its best model unexported. */
 START_TEST(a_best_that_waits_is_exported_at_the_end)
 {
     struct dt_writer *writer = create_exporter();
@@ -343,8 +343,7 @@ static void count_warnings(void *arg, enum dt_log_level level, const char *line)
     warnings += level == DT_LOG_WARN && strstr(line, "of step 3: ") != NULL;
 }
 
-/* Would catch a run that does not report that its best model has no file, or reports it at each
- * attempt. */
+/* Fails if a run does not report that its best model has no file, or reports it at each attempt. */
 START_TEST(a_failed_best_is_reported_once)
 {
     struct dt_writer *writer = create_exporter();
