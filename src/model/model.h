@@ -553,8 +553,8 @@ void dt__metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out
 struct dt_target_score {
     double rmse, guess_rmse, r2;
 };
-/* Computes the scores of target number `target`, counted from 0. Returns false if there are no more,
- * or the task predicts classes. */
+/* Computes the scores of target number `target`, counted from 0. Returns false if there are no more
+ * targets, or the task predicts classes. */
 bool dt__metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out);
 /* Returns the counts (classes, classes), true class major, for reading or adding; NULL for
  * regression and for more than DT_MAX_CONFUSION classes. */

@@ -382,8 +382,9 @@ static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
     return DT_OK;
 }
 
-/* Returns true when the pass first reaches a split layer, and false when it continues there. The pass
- * then calls the hooks of the layer's bucket, although the slot has no gradient of the layer. */
+/* Returns true when the pass first reaches a split layer, and false when it continues from there.
+ * The pass then calls the hooks of the layer's bucket, although the slot has no gradient of the
+ * layer. */
 static bool pass_stops(struct dt_network *network, const struct node *node)
 {
     struct place *place = &network->place;
