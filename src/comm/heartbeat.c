@@ -125,8 +125,7 @@ void dt__heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table 
     dt__phase_store(&heartbeat->phase, "start-up");
     atomic_store(&heartbeat->progress_us, dt__now_us());
     atomic_store(&world->inside->watchdog.mine, heartbeat);
-    atomic_store(&heartbeat->awake_us, dt__now_us()); /* the rank may be stopped before its thread
-                                                       * first looks */
+    atomic_store(&heartbeat->awake_us, dt__now_us()); /* the thread may never look */
     atomic_store(&world->inside->watchdog.table, table);
 }
 

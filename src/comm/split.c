@@ -1,7 +1,7 @@
 /* Split layers: messages of activations, and of gradients by them, between the workers that have
  * rows and the workers that have columns (comm/split.h has the figure). A node's workers share one
- * copy of each. A worker sends what other nodes lack directly to their workers, without waiting for
- * them. */
+ * copy of each. A worker sends what other nodes lack directly to their workers; all messages of a
+ * move are in flight at once. */
 #include "comm/split.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
-/* The norm, a stage between sums and updates: squares of the summed gradient, block by block, and a
- * rule's measures of it, which all owners must know before the first update.
+/* The norm, a stage between sums and updates: the squares of the summed gradient, block by block,
+ * and a rule's measures of it, which all owners must know before the first update.
  *
  * A block of the norm is DT__TREE_BLOCK floats, summed in eight accumulators. The blocks are added
  * in their order, so the norm does not depend on which agents computed them. On several nodes the
- * agents of a node write their blocks to its memory, first agents add the blocks of all nodes, and
- * each node's agents wait until its first agent has them. Costs: a double a block; one
- * MPI_Iallreduce. */
+ * agents of a node write their blocks to its memory, the nodes' first agents add the blocks of all
+ * nodes, and each node's agents wait until its first agent has the result. Costs: a double a block;
+ * one MPI_Iallreduce. */
 #include <string.h>
 
 #include "base/internal.h"
@@ -52,7 +52,8 @@ static size_t blocks_of(const struct dt_exchange *x)
     return (x->spec.norm.params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
 }
 
-/* Returns the index of the squares of edges, after blocks, measures and the caller's squares. */
+/* Returns the index of the squares of shared blocks, which follow the blocks, the measures and the
+ * caller's squares. */
 static size_t edges_at(const struct dt_exchange *x)
 {
     return blocks_of(x) + x->spec.norm.measures + x->spec.norm.squares;
@@ -129,9 +130,9 @@ void dt__norm_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
 
 /* ---- several nodes: the phases of a step ----------------------------------------------------- */
 
-/* Phases of a step; each returns true when it is complete. */
+/* The phases of a step. Each function returns whether its phase is complete. */
 
-/* Computes the blocks of this agent's slice, once all its sums are there. */
+/* Computes the blocks of this agent's slice, once all its sums are complete. */
 static bool norm_make(struct dt_exchange *x)
 {
     for (int k = 0; x->kind[k]; k++)
@@ -141,7 +142,7 @@ static bool norm_make(struct dt_exchange *x)
     return true;
 }
 
-/* Begins, at a first agent, to add the blocks of all nodes, once its node's are there. */
+/* On a first agent, starts to add the blocks of all nodes, once its node's blocks are complete. */
 static bool norm_gather(struct dt_exchange *x)
 {
     const uint32_t all = x->step->tick * (uint32_t)x->topo->agents;

@@ -1,10 +1,10 @@
 /* Tiles of a matrix, a kind of range on one node without rounding: each agent updates some tiles of
  * the matrix.
  *
- * Normally a replica provides two factors in place of the matrix's gradient (struct dt_factored):
- * the agent that updates a tile multiplies their rows and columns of it, in its cache. With the
- * norm gradients are whole and cut into chunks, whose sums are kept; each tile is copied from
- * them. */
+ * Without the norm a replica provides two factors in place of the matrix's gradient (struct
+ * dt_factored). The agent that updates a tile multiplies each replica's factors for that tile, in
+ * its cache. With the norm, gradients are whole and cut into chunks, whose sums are kept; each tile
+ * is copied from these sums. */
 #include <string.h>
 
 #include "comm/exchange.h"
@@ -40,8 +40,8 @@ static void factors_map(const struct dt_exchange *x, struct dt__node_memory *mem
     memory->factors[replica] = dt__shm_take(shm, last->place + last->bytes, 1);
 }
 
-/* Sums a tile over range [a, b) of the tree, into level[0]: each gradient is computed here, from
- * its factors. */
+/* Sums a tile over range [a, b) of the tree, into level[0]. Computes each replica's gradient of the
+ * tile from its factors. */
 static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_tile tile,
                      float *level)
 {
@@ -66,12 +66,12 @@ static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, con
         memcpy(out + r * tile.columns, from + r * matrix->columns, tile.columns * sizeof *out);
 }
 
-/* Updates tile by tile, so that neither the gradients computed from factors nor their sum leave the
+/* Updates tile by tile, so that the gradients computed from factors, and their sum, never leave the
  * cache. */
 static uint32_t tiles_update(struct dt_exchange *x, const struct dt__range *range)
 {
     const struct dt_factored *matrix = &x->spec.factored[range->index];
-    const struct dt__floats tiles = /* tile numbers */
+    const struct dt__floats tiles = /* [first, end) of the tiles' numbers */
         dt__slice((struct dt__floats){0, dt__tiles(matrix)}, x->topo->agent, x->topo->agents, 1);
     for (size_t t = tiles.begin; t < tiles.end; t++) {
         const struct dt_tile tile = dt__tile_at(matrix, t);

@@ -59,9 +59,9 @@ int dt__replicas_split(const struct dt__topology *topo, int a, int b)
                          : topo->group[dt__tree_split(first, last + 1)].first;
 }
 
-/* Appends the partial sums of range [first, end) of the tree: the largest ranges with one node, and
- * of one group. The replicas of a node need not be contiguous: ranks may be assigned to hosts in
- * turn. */
+/* Appends the partial sums of range [first, end) of the tree: the largest ranges whose replicas are
+ * on one node and in one group. The replicas of a node need not be contiguous, since ranks may be
+ * assigned to hosts in turn. */
 static void find_partials(struct dt__topology *topo, int first, int end)
 {
     const int node = topo->node_of[first], group = topo->group_of[first];
@@ -88,10 +88,10 @@ static void find_partials(struct dt__topology *topo, int first, int end)
 /* ---- fractions of nodes ---------------------------------------------------------------------- */
 
 /* Assigns each node a fraction of the vector such that no link carries more than `most` vectors in
- * either direction, and returns the sum of the fractions; NaN: for some node there is none. A node
- * that has p of all P partial sums, and owns the fraction s, sends p (1 - s) + (H - 1) s vectors,
- * and receives (P - p) s + 1 - s. part: 0 gives each node the least possible fraction, 1 the
- * greatest; in between it is interpolated. */
+ * either direction. Returns the sum of the fractions; NaN: there is no such fraction for some node.
+ * A node that has p of all P partial sums, and owns the fraction s, sends p (1 - s) + (H - 1) s
+ * vectors, and receives (P - p) s + 1 - s. part: 0 gives each node the least possible fraction, 1
+ * the greatest; values between interpolate. */
 static double cut_fractions_at(struct dt__topology *topo, double most, double part)
 {
     bool can = true;
@@ -109,7 +109,7 @@ static double cut_fractions_at(struct dt__topology *topo, double most, double pa
 }
 
 /* Cuts the vector into fractions of the nodes such that the busiest link carries as little as
- * possible (bisection). Where each node has one partial sum the fractions are equal. */
+ * possible (bisection). If each node has one partial sum, the fractions are equal. */
 static void cut_fractions(struct dt__topology *topo)
 {
     double low = 0, high = topo->partials + topo->nodes;

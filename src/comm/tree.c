@@ -1,6 +1,6 @@
-/* Sums over replicas in the order of the fixed tree, and the update of the weights, block by block,
- * in a core's cache. The stages of a sum: replicas of a group are added (tree_sum); the group's sum
- * is rounded (sum_round); groups are added (tree_sum). */
+/* Sums over replicas in the order of the fixed tree, and the update of the weights, block by block
+ * in a core's cache. The stages of a sum: the replicas of a group are added (tree_sum); the group's
+ * sum is rounded (sum_round); the groups are added (tree_sum). */
 #include <string.h>
 
 #include "base/clones.h"
@@ -26,8 +26,8 @@ static size_t bytes_before(const struct dt__chunk *chunk, size_t at)
     return dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
 }
 
-/* Returns floats `of` of another node's partial sum: at the address where it was received, or read
- * into out. */
+/* Returns floats `of` of another node's partial sum: the address where they were received, or out,
+ * into which rounded floats are read. */
 static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int partial,
                        struct dt__floats of, float *out)
 {
@@ -38,7 +38,7 @@ static float *sum_read(struct dt_exchange *x, const struct dt__chunk *chunk, int
                          sum + bytes_before(chunk, of.begin), out);
 }
 
-/* Rounds a group's sum of floats of a chunk, and keeps the error. bytes: the chunk's sum in the
+/* Rounds a group's sum of floats of a chunk, and keeps the error. bytes: receives the sum in the
  * form in which it is sent; NULL: it is not sent. */
 static void sum_round(struct dt_exchange *x, const struct dt__chunk *chunk, int group,
                       struct dt__floats of, float *sum, unsigned char *bytes)
@@ -48,11 +48,11 @@ static void sum_round(struct dt_exchange *x, const struct dt__chunk *chunk, int 
                    bytes ? bytes + bytes_before(chunk, of.begin) : NULL);
 }
 
-/* Returns the sum of at most DT__TREE_BLOCK floats over replicas [a, b), a range of the tree. It is
- * in block[0] or, if no addition is needed, in a replica's slot or where another node's partial sum
- * was received. chunk: contains these floats; a group's sum is rounded, also in a slot, unless
- * another node has done so; NULL: all replicas are on this node, and nothing is rounded. block:
- * scratch, one per level. */
+/* Returns the sum of at most DT__TREE_BLOCK floats over replicas [a, b), a range of the tree. The
+ * result is in block[0] or, if nothing was added, in a replica's slot or where another node's
+ * partial sum was received. chunk: the chunk that contains the floats; the sum of a group is
+ * rounded, even in a slot, unless another node has rounded it. chunk NULL: all replicas are on this
+ * node, and nothing is rounded. block: scratch, one per level. */
 static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                        struct dt__floats of, float (*block)[DT__TREE_BLOCK])
 {
@@ -62,7 +62,7 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
     float *sum = b - a == 1 ? x->memory->slot[a] + of.begin : block[0];
     if (b - a > 1) {
         const int split = dt__replicas_split(x->topo, a, b);
-        /* The left sum may be in block[0] while the right one is computed in the levels below. */
+        /* The left sum may be in block[0]; the right one is computed in the levels below. */
         const float *left = tree_sum(x, chunk, a, split, of, block);
         const float *right = tree_sum(x, chunk, split, b, of, block + 1);
         dt__floats_add(of.end - of.begin, left, right, sum);
@@ -74,7 +74,8 @@ static float *tree_sum(struct dt_exchange *x, const struct dt__chunk *chunk, int
 
 /* ---- sums that a node sends ----------------------------------------------------------------- */
 
-/* Sums floats over the replicas of a partial sum, into the first one's slot. */
+/* Sums floats over the replicas of a partial sum, into the slot of the first one. Returns that
+ * slot's floats. */
 static float *partial_sum(struct dt_exchange *x, const struct dt__partial_sum *partial,
                           struct dt__floats of)
 {
@@ -142,10 +143,10 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
     }
 }
 
-/* A block's new weights are computed in this core's cache and copied out at once. Other cores have
- * the old weights in their caches; written directly, each line would be fetched from them
- * separately, between lines of the state: 44 us for 50,000 weights on cores without a common cache,
- * against 27 us with the copy (measured). */
+/* A block's new weights are computed in this core's cache, and copied out at once. Other cores have
+ * the old weights in their caches. If they were written directly, each cache line would be fetched
+ * from these separately, between lines of the state: 44 us for 50,000 weights on cores without a
+ * common cache, against 27 us with the copy (measured). */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     unsigned char *update = dt__update_at(x, chunk);

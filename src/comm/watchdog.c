@@ -8,16 +8,16 @@
 
 #include "comm/world.h"
 
-static const int64_t LATE_US = 1000000;  /* a look this late means that this process was stopped */
-static const int64_t QUIET_US = 1000000; /* after the deadline: another host is silent */
+static const int64_t LATE_US = 1000000;  /* a look this late: the process was suspended */
+static const int64_t QUIET_US = 1000000; /* after the deadline, until a silent host is reported */
 static const int64_t ABORT_US = 8000000; /* until an abort is everywhere (measured: up to 3 s) */
-static const int64_t ALL_WAIT_US = 12000000; /* after the deadline: all ranks wait */
+static const int64_t ALL_WAIT_US = 12000000; /* after the deadline, until a wait of all is reported */
 static const int64_t KILLS_US = 3000000;     /* mpirun asks ranks to stop, kills them 1 s later */
 
 /* ---- stuck ranks ---------------------------------------------------------------------------- */
 
-/* Adds "rank 2 on node7 (gradient, step 17)", after a comma if the list is not empty. `when` is put
- * before the phase. */
+/* Adds text like "rank 2 on node7 (gradient, step 17)", after a comma if the list is not empty.
+ * `when` precedes the phase. */
 static dt_status heartbeat_name(const struct dt_world *world, const struct dt__heartbeat *heartbeat,
                                 const char *when, struct dt_text *names)
 {
@@ -32,12 +32,12 @@ static dt_status heartbeat_name(const struct dt_world *world, const struct dt__h
 
 enum rank_state {
     RANK_GONE,    /* heartbeat_is_dead */
-    RANK_STOPPED, /* its watchdog has not looked since the limit */
-    RANK_STUCK,   /* it has work, and has made no progress since the limit */
+    RANK_STOPPED, /* its thread has not looked since the limit */
+    RANK_STUCK,   /* it has work, and made no progress since the limit */
     RANK_SEEN
 };
 
-/* Names the ranks of this host that are in a state. */
+/* Names the ranks of this host that are in the given state. */
 static void name_ranks(const struct dt_world *world, enum rank_state state, int64_t limit,
                        struct dt_text *names)
 {
@@ -64,9 +64,9 @@ static bool rank_is_alone_on_host(const struct dt_world *world, int rank)
     return ranks == 1;
 }
 
-/* Returns whether a rank of another host has been silent for too long after the deadline. The rank
- * that sees its heartbeat reports first, then the bank, then host by host: each leaves the aborts
- * before its own time to arrive, so that one line names the culprit. */
+/* Returns whether a rank of another host has been silent for too long after the deadline. Ranks
+ * report in turn: first those that see its heartbeat, then the bank, then host by host. Each waits
+ * until an abort by an earlier one would have arrived, so that one line names the culprit. */
 static bool is_too_silent(const struct dt_world *world, int rank, int64_t beyond_us)
 {
     int64_t turn = world->host_of[world->rank] + (rank_is_alone_on_host(world, rank) ? 0 : 1);
@@ -89,14 +89,14 @@ static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall
     }
 }
 
-/* Names the ranks that have made no progress for `stall`. */
+/* Names the ranks that have made no progress for `stall`, as far as this rank is to report them. */
 static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
 {
     const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const int64_t limit = now - stall;
-    /* A rank alone on its host cannot report that it is stopped: the bank does, and reports it when
-     * it is stuck as well. On several hosts a rank may be stuck in MPI because another host has
-     * reported, and the abort is in flight. */
+    /* If a rank alone on its host is stopped, it cannot report that itself; the bank reports it,
+     * and also a stuck one. On several hosts a rank may be stuck in MPI because another host has
+     * reported an error and the abort is in flight. Hence the longer patience. */
     const bool bank_reports =
         world->host_of[world->rank] != 0 && rank_is_alone_on_host(world, world->rank);
     const int64_t patience = bank_reports ? ABORT_US : world->hosts > 1 ? ABORT_US / 2 : 0;
@@ -104,7 +104,7 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
     if (!names->length) name_ranks(world, RANK_STUCK, limit - patience, names);
     if (!names->length) name_silent_hosts(world, now, stall, names);
     if (names->length || world->rank) return;
-    /* All ranks wait: for each other, or for a file system. The bank reports. */
+    /* All ranks wait, for each other or for a file system. Only the bank reports that. */
     int64_t newest = dt__newest_progress_us(atomic_load(&watchdog->table));
     for (int i = 0; i < watchdog->peers; i++) {
         int64_t progress = atomic_load(&watchdog->peer[i].heartbeat.progress_us);
@@ -115,7 +115,7 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Forwards a stop request to one process to the whole job. */
+/* Passes a stop request that one process received to the whole job. */
 static void stop_share(struct dt__watchdog *watchdog)
 {
     struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
@@ -140,12 +140,13 @@ static void watchdog_look(struct dt_world *world)
     char message[DT_ERROR_MAX];
     name_ranks(world, RANK_GONE, now, &names);
     if (names.length) {
-        /* Another host may have ended the job: its ranks are asked to stop, then killed in turn. */
+        /* Another host may have ended the job: then ranks are first asked to stop, and killed
+         * later. */
         if (dt__stop_requested()) dt__sleep_secs((double)KILLS_US * 1e-6);
         snprintf(message, sizeof message, "%s is gone: killed, or it crashed", names.data);
         dt__world_die(1, DT__CAUSE_LOST, message);
     }
-    /* A rank that was stopped may have been woken by an abort. */
+    /* A rank that was suspended may have been woken by an abort. */
     const int64_t awake = now - watchdog->woke_us;
     if (stall <= 0 || awake < stall || (watchdog->woke_us && awake < ABORT_US)) return;
     name_stalled(world, now, stall, &names);
@@ -206,8 +207,8 @@ void dt__watchdog_connect(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     size_t bytes =
         sizeof *watchdog->alone + (size_t)world->inside->host_size * sizeof watchdog->alone->row[0];
-    /* If there is no memory for a host's table, each rank keeps its private one, in which other
-     * ranks never appear. */
+    /* If a host has no memory for its table, each of its ranks keeps its private one, in which
+     * other ranks never appear. */
     if (!dt__shared_create(world->inside->host, &(struct dt__shm){.used = bytes}, "heartbeat table",
                            world->all, &watchdog->shared)) {
         struct dt__heartbeat_table *table =
@@ -219,15 +220,15 @@ void dt__watchdog_connect(struct dt_world *world)
         DT_MPI(MPI_Barrier(world->inside->host));
         dt__heartbeat_table_use(world, table, world->inside->host_rank);
         pthread_mutex_lock(&watchdog->lock);
-        pthread_cond_signal(&watchdog->changed); /* from now on its end is noticed */
+        pthread_cond_signal(&watchdog->changed); /* the thread registers in the table now */
         pthread_mutex_unlock(&watchdog->lock);
     }
     if (world->hosts == 1) return;
     DT_MPI(MPI_Comm_dup(world->all->comm, &watchdog->comm));
     int peers = 0;
-    int64_t now = dt__now_us(); /* treated as a message: a deadline begins here */
+    int64_t now = dt__now_us(); /* counts as a message, so that deadlines start here */
     for (int r = 0, hosts = 0; r < world->size; r++) {
-        if (world->host_of[r] < hosts) continue; /* hosts are counted by their first ranks */
+        if (world->host_of[r] < hosts) continue; /* hosts are numbered by their first ranks */
         hosts++;
         if (world->inside->host_rank == 0 && (world->rank == 0) != (r == 0))
             watchdog->peer[peers++] = (struct dt__peer){.heartbeat.rank = r,

@@ -7,28 +7,28 @@
  *     the bucket are written
  *     takes the new weights               <---      sends the new weights
  *
- * Each owner updates its chunks in their order, which is the same at every node: so messages
- * between two ranks have an order, too, and need no numbers. */
+ * Each owner updates its chunks in order, and the order is the same on every node. So messages
+ * between two ranks have an order too, and need no numbers. */
 #include <string.h>
 
 #include "comm/exchange.h"
 
 /* State of a step. */
 struct dt__whole {
-    /* (chunks) what a chunk still waits for: the gradients of this node's replicas, as one; and the
-     * other nodes' sums if it is owned here, else its new weights */
+    /* (chunks) number of what a chunk still waits for: 1 for the gradients of this node's replicas;
+     * then the other nodes' sums for an owned chunk, the new weights for another one. */
     int *left;
-    int started; /* buckets whose work this agent has begun */
-    /* Chunks that this agent has finished: its own once summed and once updated, others once their
-     * new weights arrived. */
+    int started; /* buckets that this agent has started to work on */
+    /* Numbers of chunks that are complete: owned ones summed; owned ones updated; others whose new
+     * weights have arrived. */
     int summed, updated, taken;
-    int sends; /* in flight */
+    int sends; /* sends in flight */
 };
 
 static dt_status whole_create(struct dt_exchange *x)
 {
     DT_TRY(DT__ARENA_ALLOC(&x->arena, "chunk table", DT__TABLE(x->whole, 1)));
-    x->whole->started = x->spec.buckets; /* no step has begun */
+    x->whole->started = x->spec.buckets; /* no step has started */
     x->whole->summed = x->whole->updated = x->whole->taken = x->layout->chunks;
     return DT__ARENA_ALLOC(&x->arena, "chunk table",
                            DT__TABLE(x->whole->left, (size_t)x->layout->chunks));
@@ -39,7 +39,8 @@ static int *left_of(struct dt_exchange *x, const struct dt__chunk *chunk)
     return &x->whole->left[chunk - x->layout->chunk];
 }
 
-/* Return whether this agent acts for the chunk: as its owner, or for its node. */
+/* is_own: returns whether this agent owns the chunk. is_acted: returns whether it acts for the
+ * owner of a chunk on another node. */
 static bool is_own(const struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     return chunk->agent == x->topo->agent && chunk->node == x->topo->node;
@@ -51,8 +52,8 @@ static bool is_acted(const struct dt_exchange *x, const struct dt__chunk *chunk)
 
 /* ---- messages of a chunk -------------------------------------------------------------------- */
 
-/* Sends this node's partial sums to the chunk's owner, or, for an owned chunk, receives those of
- * all other nodes. */
+/* Sends this node's partial sums to the chunk's owner or, for an owned chunk, receives those of all
+ * other nodes. */
 static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     const bool own = chunk->node == x->topo->node;
@@ -66,8 +67,8 @@ static void move_sums(struct dt_exchange *x, const struct dt__chunk *chunk)
     }
 }
 
-/* Sends an owned chunk's new weights, or the rounded update, to a node, or receives another chunk's
- * from its owner. */
+/* Sends an owned chunk's new weights, or the rounded update, to a node or, for another chunk,
+ * receives them from its owner. */
 static void move_weights(struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
     const bool own = chunk->node == x->topo->node;
@@ -79,7 +80,7 @@ static void move_weights(struct dt_exchange *x, const struct dt__chunk *chunk, i
 
 /* ---- a step on several nodes ---------------------------------------------------------------- */
 
-/* Begins to receive other nodes' sums at once: no other rank reads their buffers. */
+/* Starts to receive other nodes' sums at once, since no other rank uses the buffers. */
 static void whole_begin(struct dt_exchange *x)
 {
     x->whole->started = x->whole->summed = x->whole->updated = x->whole->taken = 0;
@@ -90,9 +91,9 @@ static void whole_begin(struct dt_exchange *x)
     }
 }
 
-/* Starts a bucket, once the node's gradients of it are written. New weights may arrive from now on,
- * not earlier: a node without replicas gives no sum that the owner would wait for, while its
- * workers may still read the old ones. */
+/* Starts a bucket, once the node's gradients of it are written. From now on new weights may arrive.
+ * They may not before: a node without replicas sends no sum for which the owner would wait, while
+ * its workers may still read the old weights. */
 static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
 {
     for (int c = bucket->chunk; c < bucket->chunk_end; c++) {
@@ -100,9 +101,9 @@ static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
         const double start = dt__clock_secs();
         --*left_of(x, chunk);
         if (!is_acted(x, chunk)) continue;
-        /* The sum is sent from the slot of a replica that may be another worker's. That worker
-         * writes it again only after its next forward, which waits for the weights of all chunks:
-         * these arrive once the owner has the sum. */
+        /* The sum is sent from a replica's slot, perhaps of another worker. That worker writes the
+         * slot again only after its next forward pass, which waits for the weights of all chunks,
+         * and these arrive only after the owner has the sum. */
         dt__chunk_give(x, chunk);
         x->spec.times->reduce += dt__clock_secs() - start;
         move_sums(x, chunk);
@@ -110,7 +111,7 @@ static void start_bucket(struct dt_exchange *x, const struct dt__bucket *bucket)
     }
 }
 
-/* Sums owned chunks, if the norm needs sums before the first update. */
+/* Sums owned chunks, if the norm needs all sums before the first update. */
 static void advance_sums(struct dt_exchange *x)
 {
     struct dt__whole *whole = x->whole;
@@ -138,7 +139,7 @@ static void advance_updates(struct dt_exchange *x)
     }
 }
 
-/* Takes other nodes' chunks whose new weights have arrived. */
+/* Takes the new weights of other nodes' chunks once they have arrived. */
 static void advance_weights(struct dt_exchange *x)
 {
     struct dt__whole *whole = x->whole;
@@ -205,9 +206,9 @@ static uint32_t whole_update(struct dt_exchange *x, const struct dt__range *rang
 
 /* ---- between spans -------------------------------------------------------------------------- */
 
-/* Moves a chunk's floats of some vectors between the bank and another node: of the optimizer's
- * state, which its owner keeps, and then of the errors of groups' sums, which the rank that rounds
- * them keeps. */
+/* Moves a chunk's floats of one vector between the bank and another node. Vectors are the
+ * optimizer's state, which the chunk's owner keeps, and then the errors of groups' sums, which the
+ * rank that rounds the sum keeps. */
 static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, bool to_bank, int v)
 {
     const int group = v - x->spec.vectors;
@@ -222,7 +223,8 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
     dt__ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
 }
 
-/* Copies, at the bank, floats of the first vectors between its node's memory and the books. */
+/* On the bank, copies floats of the first `vectors` vectors between its node's memory and the
+ * books. */
 static void copy_books(struct dt_exchange *x, struct dt__floats at, bool to_bank, int vectors)
 {
     const bool has_books = x->world->is_bank && x->memory->books[0];
@@ -232,7 +234,7 @@ static void copy_books(struct dt_exchange *x, struct dt__floats at, bool to_bank
     }
 }
 
-/* Each node has the owners in a different order; here they are visited in one order. */
+/* Nodes list the owners in different orders; here all ranks visit them in the same order. */
 void dt__whole_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank, int vectors)
 {
     const struct dt__floats at = range->at;

@@ -1,4 +1,4 @@
-/* Kernels of the wire, a block at a time: passes over a block stay in the first cache. */
+/* Rounding for the wire, a block at a time, so that passes over a block stay in the first cache. */
 #include "comm/wire.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "base/clones.h"
 #include "config/config.h"
 
-/* Blocks whose greatest value is less become zeros: the inverse of their scale would not be
- * finite. */
+/* A block whose greatest magnitude is less becomes zeros, since the inverse of its scale would not
+ * be finite. */
 static const float LEAST = 0x1p-100f;
 
 /* Returns the floats of the first block of [offset, offset + n). */
@@ -49,7 +49,8 @@ static void bf16_read(size_t n, const uint16_t *restrict half, float *restrict o
         out[i] = dt__bf16_value(half[i]);
 }
 
-/* Adds error to values. Returns the greatest magnitude; NaN or infinite if one is not finite. */
+/* Adds error to values. Returns the greatest magnitude; NaN or infinity if some value is not
+ * finite. */
 DT__CLONES
 static float q8_add(size_t n, float *restrict values, const float *restrict error)
 {
@@ -59,14 +60,14 @@ static float q8_add(size_t n, float *restrict values, const float *restrict erro
         uint32_t bits;
         values[i] += error[i];
         memcpy(&bits, &values[i], sizeof bits);
-        bits &= 0x7fffffffu; /* magnitudes are ordered like their bits */
+        bits &= 0x7fffffffu; /* magnitudes have the order of their bits */
         most = bits > most ? bits : most;
     }
     memcpy(&result, &most, sizeof result);
     return result;
 }
 
-/* Adding 1.5 * 2^23 and taking it off rounds to the nearest, ties to even. */
+/* Adding and subtracting 1.5 * 2^23 rounds to the nearest, ties to even. */
 DT__CLONES
 static void q8_round(size_t n, float scale, float inverse, float *restrict values,
                      float *restrict error, signed char *restrict byte)
@@ -94,7 +95,7 @@ static void q8_block(size_t n, float *values, float *error, unsigned char *bytes
     const bool finite = isfinite(most), zeros = finite && most < LEAST;
     const float scale = zeros ? 0 : finite ? most / 127 : NAN;
     memcpy(bytes, &scale, sizeof scale);
-    if (!finite) memset(values, 0, n * sizeof *values); /* NaN has no conversion to int */
+    if (!finite) memset(values, 0, n * sizeof *values); /* NaN cannot be converted to an integer */
     q8_round(n, scale, zeros || !finite ? 0 : 127 / most, values, error,
              (signed char *)bytes + sizeof scale);
 }

@@ -1,8 +1,8 @@
-/* Ranks, hosts and roles: how a job begins and ends.
+/* Ranks, hosts and roles: how a job starts and ends.
  *
- * A start has two halves. First come the local steps of each rank, which can fail (memory, the
- * watchdog's thread), and all ranks agree on their outcome, so that no rank continues, or exits,
- * alone. Then come the collective calls. */
+ * A start has two halves. First each rank does its local steps, which can fail (memory, the
+ * watchdog's thread), and all ranks agree on the outcome, so that no rank continues or exits alone.
+ * Then come the collective calls. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -45,7 +45,7 @@ const char *dt__world_mpi_version(void)
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";
-    size_t n = 0; /* MPICH's text has blanks, and adds pages about its build */
+    size_t n = 0; /* MPICH's text has blanks, then pages about its build */
     for (const char *c = text; *c && !strchr(",\n", *c); c++)
         if (!strchr(" \t", *c))
             text[n++] = *c;
@@ -67,10 +67,10 @@ static long env_number(const char *name)
 }
 
 /* TCP's BBR estimates a connection's rate from what its socket held. In an exchange with many hosts
- * each connection gets short bursts, and is then paced too low. With small send buffers there is
- * always data waiting: 8 hosts at 200 Mbit/s take 157 ms a step against 190, 16 take 170 against
- * 215, and at 1 Gbit/s no more than without (measured by scripts/bench/scale.sh). Below four hosts,
- * and with other congestion controls, they only cost. */
+ * each connection carries short bursts, and is then paced too slowly. With small send buffers data
+ * is always waiting: 8 hosts at 200 Mbit/s take 157 ms a step instead of 190, 16 take 170 instead
+ * of 215, and at 1 Gbit/s no more than without (measured by scripts/bench/scale.sh). Below four
+ * hosts, and with other congestion controls, small buffers only cost time. */
 static void limit_send_buffers(void)
 {
     enum { TOGETHER = 196608, LEAST = 16384, FEWEST_HOSTS = 4 };
@@ -88,10 +88,10 @@ static void limit_send_buffers(void)
     setenv("OMPI_MCA_btl_tcp_sndbuf", bytes, 0);
 }
 
-/* Begins MPI. Within a host no network device is chosen by its location, so hwloc, which MPI asks
- * for the topology, need not look at devices: reading the PCI bus, disks and a display takes it a
- * third of a rank's MPI_Init (Open MPI 4.1.4, hwloc 2.9). The program's own hwloc finds them
- * again. */
+/* Starts MPI. one_host: MPI chooses no network device by its location, so hwloc, which MPI asks for
+ * the topology, need not look at devices. Reading the PCI bus, disks and a display takes hwloc a
+ * third of a rank's MPI_Init (Open MPI 4.1.4, hwloc 2.9). The program's own use of hwloc finds
+ * devices again. */
 static void begin_within(bool one_host, int *out_provided)
 {
     static const struct {
@@ -127,7 +127,7 @@ static dt_status check_alone(void)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Creates this rank's part of the world. A rank without a world still takes part in the agreement
+/* Creates this rank's part of the world. If that fails, the rank still takes part in the agreement
  * that follows. */
 static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out)
 {
@@ -153,7 +153,7 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     DT_MPI(MPI_Get_processor_name(host, &length));
     snprintf(world->host_name[world->rank], DT_HOST_NAME, "%.*s", DT_HOST_NAME - 1, host);
     DT_TRY(dt__watchdog_start(world, stall_secs));
-    /* The cores that the launcher, a batch system or a container allows this process; all if
+    /* The cores that the launcher, a batch system or a container allows this process to use; all if
      * unknown. */
     cpu_set_t *cores = &inside->own_cores;
     CPU_ZERO(cores);
@@ -177,8 +177,7 @@ int dt__number_parts(MPI_Comm all, MPI_Comm part, int *of)
     return parts;
 }
 
-/* Collective over comm.
- * Connects the ranks; a failure ends the job. */
+/* Collective over comm. Connects the ranks; a failure ends the job. */
 static void connect_ranks(struct dt_world *world, MPI_Comm comm)
 {
     struct dt__world_inside *inside = world->inside;
@@ -186,7 +185,8 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     inside->connected = true;
     DT_MPI(MPI_Comm_dup(comm, &world->all->comm));
     DT_MPI(MPI_Comm_set_errhandler(*all, MPI_ERRORS_RETURN));
-    /* A host is a set of ranks that share memory: two machines may have the same name. */
+    /* A host is a set of ranks that share memory. Names do not suffice: two machines may have the
+     * same. */
     char mine[DT_HOST_NAME];
     memcpy(mine, world->host_name[world->rank], sizeof mine);
     DT_MPI(MPI_Allgather(mine, DT_HOST_NAME, MPI_CHAR, world->host_name, DT_HOST_NAME, MPI_CHAR,
@@ -199,16 +199,15 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     cpu_set_t cores;
     DT_MPI(MPI_Allreduce(&inside->own_cores, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, *host));
     world->cores = CPU_COUNT(&cores);
-    /* Spinning pays while every rank of the host can have a core, not counting the sleeping
-     * bank. */
+    /* Spinning pays if every rank of the host can have a core, without the sleeping bank. */
     inside->spin = inside->host_size - 1 <= world->cores;
     inside->slack = prctl(PR_GET_TIMERSLACK);
-    prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: patient waits consist of short sleeps */
+    prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us, because waits consist of short sleeps */
     dt__watchdog_connect(world);
     dt__world_set_roles(world, false);
 }
 
-/* Checks that MPI is initialized and not finalized, as every other MPI call would end the
+/* Checks that MPI is initialized and not finalized; otherwise every other MPI call would end the
  * program. */
 static dt_status check_begun(void)
 {
@@ -235,7 +234,7 @@ dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_wor
         return status;
     }
     connect_ranks(world, ranks.comm);
-    dt__world_rest(world, false); /* time in the program is no stall */
+    dt__world_rest(world, false); /* time that the program spends elsewhere is no stall */
     *out = world;
     return DT_OK;
 }
@@ -268,22 +267,24 @@ dt_status dt_world_create(struct dt_world **out)
     if (begun)
         return dt_fail(DT_EUSAGE, "dt_world_create: MPI has begun already, which it does once: "
                                   "expected dt_world_attach");
-    /* Settings that Open MPI needs and does not choose itself; a user's own setting wins. */
+    /* Settings that Open MPI needs and does not choose itself. A user's own setting has
+     * priority. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks yield their core */
     setenv("OMPI_MCA_osc", "^ucx", 0); /* else Debian's has no one-sided component across hosts */
     limit_send_buffers();
     const bool launched =
         getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") || getenv("PMI_RANK");
-    /* A single process would start a daemon, which is only needed for MPI_Comm_spawn. A message of
-     * the daemon that arrives within MPI_Finalize is passed to code that is unloaded by then (Open
-     * MPI 4.1.4, 1 of 1,000 ends on busy cores: SIGSEGV), and starting it takes a third of a short
-     * run. Without it all such processes of a host would make and remove the same directories. */
+    /* A single process would start a daemon, which only MPI_Comm_spawn needs. If a message from the
+     * daemon arrives within MPI_Finalize, it is passed to code that is already unloaded (Open MPI
+     * 4.1.4, 1 of 1,000 ends on busy cores: SIGSEGV), and starting the daemon takes a third of a
+     * short run. Without it, all such processes of a host would make and remove the same
+     * directories. */
     if (!launched) {
         setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
         setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
     }
-    /* srun without PMIx starts N processes that do not know of each other: Open MPI gives each a
-     * separate world, or ends it in MPI_Init with a page about its build. */
+    /* srun without PMIx starts N processes that do not know of each other. Open MPI gives each its
+     * own world, or ends it in MPI_Init with a page about its build. */
     if (!launched) DT_TRY(check_alone());
     const long ranks = env_number("OMPI_COMM_WORLD_SIZE");
     begin_within(!launched || (ranks > 0 && ranks == env_number("OMPI_COMM_WORLD_LOCAL_SIZE")),
@@ -296,7 +297,7 @@ dt_status dt_world_create(struct dt_world **out)
             "%s lets a rank have no threads (MPI_Init_thread gave level %d, expected at least %d, "
             "MPI_THREAD_FUNNELED)",
             dt__world_mpi_version(), provided, MPI_THREAD_FUNNELED);
-    if (size == 1) DT_TRY(check_alone()); /* the launcher's PMI is not supported by this MPI */
+    if (size == 1) DT_TRY(check_alone()); /* this MPI does not support the launcher's PMI */
     DT_TRY(dt_world_attach(&comm, START_SECS, out));
     (*out)->inside->owns_mpi = true;
     return DT_OK;
@@ -312,14 +313,14 @@ static void world_free(struct dt_world *world)
     for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
         if (*comm[i] != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(comm[i]));
     dt__arena_free(&inside->arena);
-    dt_free(world); /* also frees `inside`, in the same allocation */
+    dt_free(world); /* `inside` is in the same allocation */
 }
 
-/* MPI_Finalize waits for all ranks in many MPIs, and the watchdog does not cover it. So it begins
- * when all have arrived, under the watchdog: the bank may have saved until then. Nothing after that
- * takes long. A job that failed has its exit code, and has printed the reason: it ends soon. Ending
- * a healthy job costs its exit code: it gets at least LEAST_SECS, however soon a step counts as
- * stalled. */
+/* In many MPIs MPI_Finalize waits for all ranks, and the watchdog does not cover that. So all ranks
+ * first meet under the watchdog, since the bank may be saving until then; nothing takes long after
+ * that. A job that has failed has its exit code, and has printed the reason, so it may be ended
+ * soon. Ending a healthy job costs it its exit code, so it gets at least LEAST_SECS, however short
+ * run.stall_secs is. */
 void dt__world_end(struct dt_world *world, dt_status status)
 {
     const double LEAST_SECS = 60, FAILED_SECS = 10, LEAVE_SECS = 0.1;
@@ -339,10 +340,10 @@ void dt__world_end(struct dt_world *world, dt_status status)
                         ? "dtrain: error: the run is complete, but a rank hangs as MPI ends\n"
                         : NULL);
     if (world) world_free(world);
-    /* MPICH's MPI_Finalize over TCP has each rank ask every other one for a last message (UCX). A
-     * rank that sent its own from inside an earlier call may get none itself: the first rank has
-     * finished by then, and no longer listens (MPICH 4.0.2: 3 of 10 ends hung). So all ranks leave
-     * that call before. */
+    /* In MPICH's MPI_Finalize over TCP, each rank asks every other rank for a last message (UCX). A
+     * rank that sent its own message from inside an earlier call may get none itself: the first
+     * rank has finished by then, and no longer listens (MPICH 4.0.2: 3 of 10 ends hung). So all
+     * ranks leave that earlier call first. */
     if (leaves) {
         DT_MPI(MPI_Barrier(MPI_COMM_WORLD));
         dt__sleep_secs(LEAVE_SECS);
@@ -361,10 +362,10 @@ void dt_world_destroy(struct dt_world *world)
 
 /* ---- roles ---------------------------------------------------------------------------------- */
 
-/* A host sums its replicas locally as far as they form a subtree of the tree over replicas, which
- * splits after powers of two. So the workers of a host are numbered consecutively, and hosts with
- * most workers come first: the bank's host, where the bank takes a worker's place, thus comes
- * last. */
+/* A host sums its replicas locally as far as they form a complete part of the tree over replicas,
+ * which splits at powers of two. So the workers of a host are numbered consecutively, and hosts
+ * with most workers come first. The bank's host, where the bank takes the place of a worker, thus
+ * comes last. */
 static void number_workers(struct dt_world *world)
 {
     const int end = world->worker_rank + world->workers;
@@ -381,7 +382,7 @@ static void number_workers(struct dt_world *world)
         if (world->rank_of[w] == world->rank) world->worker = w;
 }
 
-/* The bank of a job without workers is its own worker. */
+/* In a job without workers the bank is its own worker. */
 void dt__world_set_roles(struct dt_world *world, bool dedicated)
 {
     const int rank = world->rank, size = world->size;
@@ -405,7 +406,7 @@ void dt__replicas_assign(int workers, int worker, int replicas, int *first, int 
 {
     int64_t w = workers;
     int64_t begin = (int64_t)worker * replicas / w, end = ((int64_t)worker + 1) * replicas / w;
-    if (replicas <= w) { /* one each for the first R workers; the others idle */
+    if (replicas <= w) { /* each of the first R workers has one; the others idle */
         begin = worker < replicas ? worker : replicas;
         end = worker < replicas ? worker + 1 : replicas;
     }
