@@ -1,8 +1,11 @@
-/* The ensemble: scores of means of outputs, the choice of members, and their model.
+/* The ensemble: scores of outputs and their means, the choice of the members, and the model made of
+ * them.
  *
- * The choice is greedy: the best trial, then each time the trial that lowers the loss of the mean
- * most, each at most once, until none lowers it. Scores are compared at six digits; ties go to the
- * lower number. With folds, it takes all models of each setting within 10 % of the best.
+ * The choice is greedy. It begins with the best trial, and then adds, as long as this lowers the
+ * loss of the mean, the trial that lowers it most; a trial is added at most once. Scores are
+ * compared at six digits; of equal ones the lower number wins. With folds, the members are the best
+ * trials by their own scores, as long as these are within 10 % of the best, and all models of their
+ * folds are used.
  * Source: Caruana et al., "Ensemble selection from libraries of models", ICML 2004. */
 #include <math.h>
 #include <string.h>
@@ -21,7 +24,7 @@ static size_t fold_rows(const struct dt__search *search, int fold)
     return (size_t)dt__source_rows(search->fold[fold].held_out);
 }
 
-/* Copies labels or targets of all rows that a fold holds out. */
+/* Copies the labels or targets of all rows that a fold holds out. */
 static dt_status truth_read(const struct dt__search *search, int fold, struct dt_batch *out)
 {
     const struct dt_source *source = search->fold[fold].held_out;
@@ -74,7 +77,7 @@ void dt__scorer_free(struct dt__scorer *scorer, int folds)
     *scorer = (struct dt__scorer){0};
 }
 
-/* Returns the labels or targets of a chunk of a fold's rows. */
+/* Returns the labels or targets of the chunk of a fold's held-out rows that begins at row `at`. */
 static struct dt_batch truth_part(const struct dt__search *search, const struct dt__scorer *scorer,
                                   int fold, size_t at)
 {
@@ -137,7 +140,7 @@ done:
     return status;
 }
 
-/* Copies a source of the search's rows, as a model with this schema reads them. */
+/* Copies a source of rows, without the quantiles if a model with this schema encodes nothing. */
 static dt_status rows_of_model(const struct dt_source *rows, const struct dt_schema *schema,
                                struct dt_source **out)
 {
@@ -151,14 +154,14 @@ dt_status dt__model_score(const struct dt__search *search, const struct dt__scor
 {
     const uint64_t count = dt__source_rows(rows);
     struct dt_predictor *predictor = NULL;
-    struct dt_source *own = NULL;
+    struct dt_source *copy = NULL;
     struct dt_measure *measure = NULL;
     double sum = 0;
     dt_status status;
     DT_GUARD(dt__predictor_load(path, &predictor));
-    DT_GUARD(rows_of_model(rows, &predictor->file.schema, &own));
+    DT_GUARD(rows_of_model(rows, &predictor->file.schema, &copy));
     const uint64_t chunks = (count + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
-    DT_GUARD(dt__measure_create(search->config, own, predictor->model, 0, chunks, &measure));
+    DT_GUARD(dt__measure_create(search->config, copy, predictor->model, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++) {
         const float *logits;
         struct dt_batch batch;
@@ -169,7 +172,7 @@ dt_status dt__model_score(const struct dt__search *search, const struct dt__scor
     *out = dt__score_round(scorer->root ? sqrt(sum / (double)count) : sum / (double)count);
 done:
     dt__measure_destroy(measure);
-    dt__source_destroy(own);
+    dt__source_destroy(copy);
     dt_predictor_close(predictor);
     return status;
 }
@@ -201,7 +204,7 @@ dt_status dt__outputs_read(const struct dt__search *search, const struct dt__sco
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-/* The mean of the members' outputs; next: the mean with one more. */
+/* Running mean of the members' outputs. `next` has space for the mean with one more trial. */
 struct choice {
     const struct dt__search *search;
     const struct dt__scorer *scorer;
@@ -209,7 +212,7 @@ struct choice {
     int members;
 };
 
-/* Adds a trial to the running mean, as in mean.c, and writes the result to `to`. */
+/* Writes the mean with one more trial to `to`, computed as in mean.c. */
 static dt_status mean_with(const struct choice *choice, int trial, float **to)
 {
     const float weight = 1.0f / (float)(choice->members + 1);
@@ -234,8 +237,8 @@ bool dt__members_have(const struct dt__members *members, int trial)
     return false;
 }
 
-/* Finds the trial that lowers the score of the current members most, with folds the best of the
- * others by its own score; -1: there is none. */
+/* Finds the trial to add: the one with which the mean's score is lowest; for the first member, and
+ * with folds, the one with the lowest score of its own. *out_trial is -1 if there is none. */
 static dt_status choose_next(const struct choice *choice, const struct dt__verdict *verdict,
                              const struct dt__members *members, int *out_trial, double *out_score)
 {
@@ -285,7 +288,7 @@ static void choice_free(struct choice *choice)
 dt_status dt__members_choose(const struct dt__search *search, const struct dt__scorer *scorer,
                              const struct dt__verdict *verdict, struct dt__members *out)
 {
-    const double NEAR = 0.1; /* relative to the best score */
+    const double NEAR = 0.1; /* with folds: largest distance from the best score, relative to it */
     const int most = (int)search->config->search.ensemble;
     struct choice choice = {.search = search, .scorer = scorer};
     double best = 0;
@@ -314,7 +317,7 @@ done:
 
 /* ---- the model ------------------------------------------------------------------------------ */
 
-/* The models to be joined, as loaded from their files. */
+/* The models to join, as loaded from their files. */
 struct join {
     struct dt_checkpoint *part;
     size_t count;
@@ -336,7 +339,7 @@ static dt_status join_load(const struct dt__search *search, const struct dt__mem
     return DT_OK;
 }
 
-/* Joins the members' texts, tables of encodings and parameters in order. */
+/* Joins the members' layers (as text), tables of encodings and parameters, in their order. */
 static dt_status join_desc(const struct join *join, struct dt_model_desc *out)
 {
     struct dt_text text = {0};
@@ -374,8 +377,8 @@ static dt_status join_params(const struct join *join, struct dt_checkpoint *out)
     return DT_OK;
 }
 
-/* Joins several models into `out`, which borrows their shared parts. The schema is that of a member
- * that encodes numbers, if there is one. */
+/* Joins several models into `out`, which still borrows what they share from the first one. The
+ * schema is that of a member that encodes numbers, if there is one. */
 static dt_status join_make(const struct join *join, struct dt_checkpoint *out)
 {
     for (size_t i = 0; i < join->count && !out->schema.encoded; i++)
@@ -391,7 +394,7 @@ static dt_status join_make(const struct join *join, struct dt_checkpoint *out)
 
 /* ---- calibration of the model ---------------------------------------------------------------- */
 
-/* Computes the mean of the members' outputs for all rows that folds hold out. */
+/* Computes the mean of the members' outputs for all held-out rows of all folds. */
 static dt_status judged_make(const struct dt__search *search, const struct dt__scorer *scorer,
                              const struct dt__members *members, struct dt_judged *out)
 {
@@ -418,24 +421,24 @@ done:
     return status;
 }
 
-/* Computes the model's outputs for the test rows. */
+/* Computes the joined model's outputs for the test rows. */
 static dt_status judged_test(const struct dt__search *search, const struct dt_checkpoint *file,
                              const struct dt_source *rows, struct dt_judged *out)
 {
     struct dt_model *model = NULL;
-    struct dt_source *own = NULL;
+    struct dt_source *copy = NULL;
     dt_status status;
     DT_GUARD(dt__model_create(&file->desc, &model));
-    DT_GUARD(rows_of_model(rows, &file->schema, &own));
-    status = dt__judged_read(search->config, search->world, own, model, file->params, out);
+    DT_GUARD(rows_of_model(rows, &file->schema, &copy));
+    status = dt__judged_read(search->config, search->world, copy, model, file->params, out);
 done:
-    dt__source_destroy(own);
+    dt__source_destroy(copy);
     dt__model_destroy(model);
     return status;
 }
 
-/* Fits temperature and threshold to the held-out rows, with folds to all of them. Residuals are
- * those of the test rows; without any, those of the rows that folds hold out. */
+/* Fits temperature and threshold to the held-out rows of all folds. The residuals are those of the
+ * test rows; if there are none, those of the held-out rows. */
 static dt_status members_certify(const struct dt__search *search, const struct dt__scorer *scorer,
                                  const struct dt__members *members,
                                  const struct dt_checkpoint *file, struct dt_certainty *out)
@@ -464,13 +467,13 @@ done:
     return status;
 }
 
-/* Writes the model: a single member itself, or the mean of several. */
+/* Writes the model: the only member, or the mean of several. */
 static dt_status join_write(const struct dt__search *search, const struct dt__scorer *scorer,
                             const struct dt__members *members, const struct join *join)
 {
     const struct dt__path base = dt__path("%s/export/best", search->config->run.dir);
     const bool several = join->count > 1;
-    struct dt_checkpoint model = join->part[0]; /* borrowed */
+    struct dt_checkpoint model = join->part[0]; /* borrows its memory */
     char *config = NULL;
     dt_status status = dt_config_print(search->config, &config);
     model.config = config;

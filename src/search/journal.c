@@ -1,5 +1,5 @@
-/* The journal: search.jsonl, one synced line per decision, in the order of trials. A resumed search
- * reads it and decides the remaining trials. */
+/* The journal: search.jsonl, with one line per decision, in the order of trials, each synced to
+ * disk. A resumed search reads it, and decides only the remaining trials. */
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -58,7 +58,7 @@ static dt_status line_read(struct dt__journal *journal, const char *line, size_t
     return dt_fail(DT_EFORMAT, "%s:%d: expected a record of a search", journal->path, number);
 }
 
-/* Reads the journal's lines. *out_end: the end of the last whole line. */
+/* Reads the whole lines of the journal. *out_end: size of these lines in bytes. */
 static dt_status lines_read(struct dt__journal *journal, size_t *out_end)
 {
     char *text;

@@ -1,7 +1,7 @@
-/* The leader: assigns trials to teams, decides in the order of trials, and writes the model.
+/* The leader: assigns trials to teams, decides on them in their order, and writes the model.
  *
- * A stage is a list of trials that all train up to the same end. Teams take them in order; a result
- * waits until all earlier trials are decided. */
+ * A stage is a list of trials that are all trained up to the same epoch. Teams take them in order;
+ * a result waits until all earlier trials of the stage are decided. */
 #include "search/leader.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ static int unit_number(const struct dt__leader *leader, int trial, int fold)
     return trial * leader->search->folds + fold;
 }
 
-/* Ends the search with this status; running units are stopped. */
+/* Makes the search end with this status; units that run will be stopped. A failure replaces a stop;
+ * else the first status stays. */
 static void leader_fail(struct dt__leader *leader, dt_status status)
 {
     if (leader->status && leader->status != DT_STOPPED) return;
@@ -25,8 +26,8 @@ static void leader_fail(struct dt__leader *leader, dt_status status)
     (void)snprintf(leader->error, sizeof leader->error, "%s", dt_error_text());
 }
 
-/* Returns the word for a status that fails only the trial, because of its setting. NULL: the search
- * fails. */
+/* Returns the journal's word for the end of a trial: "completed", or a failure that its settings
+ * may have caused. NULL: the failure ends the search. */
 static const char *verdict_word(dt_status status)
 {
     static const struct {
@@ -42,13 +43,13 @@ static const char *verdict_word(dt_status status)
     return NULL;
 }
 
-/* Returns true if the directory of a trial's run, or of the search, has its best model. */
+/* Returns true if the directory of a trial's run, or of the search, has a best model. */
 static bool has_best(const char *dir)
 {
     return dt__export_exists(dt__path("%s/export/best", dir).text);
 }
 
-/* Creates the scorer from the first available model. */
+/* Creates the scorer, if there is none yet, from the model of a unit. */
 static dt_status scorer_need(struct dt__leader *leader, const struct dt__assignment *order)
 {
     const struct dt__search *search = leader->search;
@@ -63,7 +64,7 @@ static dt_status scorer_need(struct dt__leader *leader, const struct dt__assignm
     return status;
 }
 
-/* Keeps a result, and its outputs on disk. */
+/* Keeps the result of a unit, and saves its outputs to disk. */
 static dt_status result_keep(struct dt__leader *leader, const struct dt__result *result,
                              const float *outputs)
 {
@@ -105,7 +106,7 @@ static dt_status outputs_receive(struct dt_world *world, int rank, uint64_t floa
     return DT_OK;
 }
 
-/* Receives a team's result, if there is one. */
+/* Receives and keeps a team's result, if one has arrived. */
 static dt_status team_collect(struct dt__leader *leader, int team)
 {
     struct dt_world *world = leader->search->world;
@@ -120,7 +121,8 @@ static dt_status team_collect(struct dt__leader *leader, int team)
     return status;
 }
 
-/* Trains a unit, in another team or in this one. */
+/* Starts a unit: sends it to a team or, if there is only this process, trains it here to its
+ * end. */
 static dt_status unit_start(struct dt__leader *leader, int team, const struct dt__assignment *order)
 {
     const int number = unit_number(leader, order->trial, order->fold);
@@ -147,7 +149,7 @@ static bool leader_is_idle(const struct dt__leader *leader)
     return true;
 }
 
-/* Asks the teams that still train to save and stop, once the search must end. */
+/* Asks the teams that still train to save and stop, if the search must end. */
 static void leader_stop_teams(struct dt__leader *leader)
 {
     const char message = 0;
@@ -163,7 +165,7 @@ static void leader_stop_teams(struct dt__leader *leader)
 
 /* ---- decisions ------------------------------------------------------------------------------ */
 
-/* Computes the score of a trial's outputs. */
+/* Computes the score of a trial from the outputs of all its folds. */
 static dt_status trial_score(const struct dt__leader *leader, int trial, double *out)
 {
     const struct dt__search *search = leader->search;
@@ -205,7 +207,7 @@ static dt_status trial_record(struct dt__leader *leader, int trial, int epochs,
     return status;
 }
 
-/* Adds " train.lr=0.1 model.hidden=64". */
+/* Adds a trial's settings, " train.lr=0.1 model.hidden=64", or says why there are none. */
 static dt_status settings_add(struct dt_text *text, int trial, json_t *settings)
 {
     const char *key;
@@ -252,14 +254,14 @@ static bool ranks_before(const struct dt__verdict *all, int a, int b)
     return all[a].score < all[b].score || (a < b && all[a].score == all[b].score);
 }
 
-/* Makes the trial the best one if it has a score and no earlier trial is as good. */
+/* Makes the trial the best one if its score is lower than the best so far. */
 static void best_update(struct dt__leader *leader, const struct dt__verdict *all, int trial)
 {
     if (!all[trial].known || !isfinite(all[trial].score)) return;
     if (leader->best < 0 || all[trial].score < all[leader->best].score) leader->best = trial;
 }
 
-/* Decides a trial whose folds are all done. */
+/* Decides on a trial whose folds are all done: scores, records and prints it. */
 static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
 {
     const struct dt__unit *unit = &leader->unit[unit_number(leader, trial, 0)];
@@ -267,7 +269,9 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     struct dt__verdict *verdict = &all[trial];
     const struct dt__result *result = &unit->result;
     leader->decided++;
-    if (verdict->known) return DT_OK; /* decided before: its lost outputs were computed again */
+    if (verdict->known)
+        return DT_OK; /* decided earlier; its outputs were lost and have been
+                                       * computed again */
     struct dt__verdict now = {.known = true, .score = INFINITY};
     struct dt__result shown = *result;
     for (int f = 1; f < leader->search->folds; f++) {
@@ -293,7 +297,7 @@ static dt_status trial_decide(struct dt__leader *leader, int trial, int epochs)
     return status;
 }
 
-/* Returns true if the trial is decided, and the outputs that later decisions need exist. */
+/* Returns true if the trial is decided and, unless it failed, its outputs exist. */
 static bool trial_is_done(const struct dt__leader *leader, int trial, int epochs)
 {
     const struct dt__search *search = leader->search;
@@ -307,12 +311,12 @@ static bool trial_is_done(const struct dt__leader *leader, int trial, int epochs
 
 /* ---- a stage -------------------------------------------------------------------------------- */
 
-/* Trials of a stage, and its progress. */
+/* A stage: its trials, and its progress. */
 struct stage {
     const int *trial;
     int trials, epochs;
     int next;    /* index of the next unit to start */
-    int decided; /* trials decided so far */
+    int decided; /* number of trials decided so far */
 };
 
 static dt_status stage_start_units(struct dt__leader *leader, struct stage *stage)
@@ -346,7 +350,7 @@ static dt_status stage_decide(struct dt__leader *leader, struct stage *stage)
     return DT_OK;
 }
 
-/* Goes once over all teams: starts units and receives results. */
+/* Goes over all teams once: receives results, decides on trials and starts units. */
 static dt_status stage_step(struct dt__leader *leader, struct stage *stage)
 {
     const double NAP_SECS = 0.002;
@@ -363,7 +367,8 @@ static dt_status stage_step(struct dt__leader *leader, struct stage *stage)
     return DT_OK;
 }
 
-/* Trains the trials of a list up to the same end, and decides them. */
+/* Runs a stage: trains the trials of a list up to an epoch (0: to their regular ends), and decides
+ * on them. */
 static dt_status stage_run(struct dt__leader *leader, const int *trial, int trials, int epochs)
 {
     const int folds = leader->search->folds;
@@ -388,7 +393,8 @@ static dt_status stage_run(struct dt__leader *leader, const int *trial, int tria
 
 /* ---- the whole search ------------------------------------------------------------------------ */
 
-/* Chooses the best search.finish trials by their first epochs, in the order of trials. */
+/* Chooses the trials to train to the end: the best search.finish trials after their first epochs,
+ * in the order of their numbers. */
 static dt_status choose_finish(struct dt__leader *leader, int *trial, int *count)
 {
     const struct dt__verdict *first = leader->journal.first;
@@ -429,7 +435,7 @@ static dt_status stages_run(struct dt__leader *leader, int *trial)
     return stage_run(leader, trial, count, 0);
 }
 
-/* Trains members again whose weights were removed, for example by a search that had ended. */
+/* Trains members again if their weights were removed, for example by a search that had ended. */
 static dt_status members_need(struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -442,11 +448,11 @@ static dt_status members_need(struct dt__leader *leader, const struct dt__member
     return stage_run(leader, members->trial, members->count, 0);
 }
 
-/* The final report: each line gives a model's score on held-out rows and, if there are some, on
- * test rows; the last record has the same as fields. */
+/* The final report. Each printed line gives the score of one model on held-out rows and, if there
+ * are any, on test rows; the journal's last record has the same scores as fields. */
 struct report {
     const struct dt__leader *leader;
-    struct dt_source *test; /* NULL: there are none */
+    struct dt_source *test; /* test rows; NULL: there are none */
     struct dt_json line;
 };
 
@@ -467,7 +473,7 @@ static dt_status report_add(struct report *report, const char *what, const char 
     return DT_OK;
 }
 
-/* Prints where the model is, and warns of one that is not better than the baseline. */
+/* Prints where the model is, and warns if it is not better than the baseline. */
 static void model_print(const struct dt_config *config, double score, double baseline)
 {
     const char *dir = config->run.dir;
@@ -480,8 +486,8 @@ static void model_print(const struct dt_config *config, double score, double bas
              dir, dir, dt__data_trains_on_table(config) ? "< ROWS" : "data.eval=FILES", dir);
 }
 
-/* Prints and records the result of the search. The held-out rows have chosen the members; the test
- * rows were used for no choice. */
+/* Prints and records the result of the search. The held-out rows have chosen the members, while the
+ * test rows took no part in any choice. */
 static dt_status members_report(struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -492,7 +498,8 @@ static dt_status members_report(struct dt__leader *leader, const struct dt__memb
     json_t *settings;
     const bool linear =
         search->linear && search->config->search.trials > 1 && isfinite(all[1].score);
-    const bool files = !search->config->search.folds; /* a trial is one model */
+    const bool files = !search->config->search.folds; /* without folds each trial has one model,
+                                                       * which can be scored */
     const struct dt__path best = dt__trial_dir(search, members->trial[0], 0),
                           second = dt__trial_dir(search, 1, 0);
     dt_status status;
@@ -529,7 +536,7 @@ done:
     return status;
 }
 
-/* Writes, records and reports the model, unless the journal already has the same result. */
+/* Writes, records and reports the model, unless the journal already ends with the same result. */
 static dt_status members_record(struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -546,7 +553,8 @@ static dt_status members_record(struct dt__leader *leader, const struct dt__memb
     const char *before = leader->journal.ensemble;
     const bool same = before && has_best(search->config->run.dir) &&
                       !strncmp(before, line.text.data, line.text.length) &&
-                      strchr(",}", before[line.text.length]); /* only the time follows */
+                      strchr(",}", before[line.text.length]); /* the lines differ only in the
+                                                               * time */
     const bool reported = same && leader->journal.reported;
     dt_status status = same ? DT_OK : members_need(leader, members);
     if (!status && !same) status = dt__members_export(search, &leader->scorer, members);
@@ -558,8 +566,8 @@ static dt_status members_record(struct dt__leader *leader, const struct dt__memb
     return status;
 }
 
-/* Removes the weights of trials that are neither members nor among the search.keep best of the
- * others. */
+/* Removes the weights of trials that are not members, except the best search.keep of these. Removes
+ * the checkpoints of all trials. */
 static void weights_clear(const struct dt__leader *leader, const struct dt__members *members)
 {
     const struct dt__search *search = leader->search;
@@ -567,7 +575,7 @@ static void weights_clear(const struct dt__leader *leader, const struct dt__memb
     const int trials = (int)search->config->search.trials;
     for (int t = 0; t < trials; t++) {
         const bool member = dt__members_have(members, t);
-        int64_t better = 0; /* better trials that are no members */
+        int64_t better = 0; /* number of better trials that are not members */
         for (int o = 0; o < trials && !member; o++)
             better += !dt__members_have(members, o) && ranks_before(all, o, t);
         for (int f = 0; f < search->folds; f++) {
@@ -602,7 +610,7 @@ static void stop_print(const struct dt__leader *leader)
              leader->search->config->run.dir, decided, leader->journal.trials);
 }
 
-/* Sends the teams the end of orders. */
+/* Tells the teams that there are no more orders. */
 static void leader_dismiss(const struct dt__leader *leader)
 {
     const struct dt__assignment end = {.trial = -1};
@@ -611,7 +619,8 @@ static void leader_dismiss(const struct dt__leader *leader)
                        sizeof end);
 }
 
-/* Checks that the rows are those of the trials in the journal, or records them at the start. */
+/* Checks that the rows are those with which the journal's trials were trained. A new search records
+ * its rows. */
 static dt_status data_check(struct dt__leader *leader)
 {
     const struct dt__search *search = leader->search;
@@ -631,7 +640,7 @@ static dt_status data_check(struct dt__leader *leader)
     return status;
 }
 
-/* Creates the scorer of a resumed search. */
+/* Creates the scorer of a resumed search, if one of its trials has a model. */
 static dt_status leader_resume(struct dt__leader *leader)
 {
     const struct dt__search *search = leader->search;

@@ -1,4 +1,4 @@
-/* A search from its start to its end: the parts that all ranks execute together. */
+/* A search from its start to its end: what all ranks do together. */
 #include "search/search.h"
 #include "train/certify.h"
 
@@ -11,10 +11,10 @@
 
 /* ---- the configuration ---------------------------------------------------------------------- */
 
-static const double USUAL_FRACTION = 0.2; /* held-out fraction if the configuration sets none */
+static const double USUAL_FRACTION = 0.2; /* held-out fraction if none is configured */
 static const char USUAL_TEXT[] = "data.eval_fraction=0.2";
 
-/* Checks the keys of a search. */
+/* Checks the keys that matter to a search, against each other and the number of ranks. */
 static dt_status config_check(const struct dt_config *config, int size)
 {
     const int64_t folds = config->search.folds, ranks = config->search.ranks;
@@ -45,7 +45,8 @@ static dt_status config_check(const struct dt_config *config, int size)
                    (long long)ranks, size - 1, size - 1);
 }
 
-/* Rank 0: checks the configuration, and chooses the preset, which all trials share. */
+/* Rank 0: checks the configuration, and decides run.preset=auto, since all trials have the same
+ * preset. */
 static dt_status config_resolve(struct dt_config *config, int size)
 {
     char preset[32], word[16];
@@ -67,7 +68,7 @@ static dt_status config_resolve(struct dt_config *config, int size)
     return DT_OK;
 }
 
-/* Broadcasts rank 0's configuration. */
+/* Broadcasts rank 0's configuration, unless `status` is a failure on some rank. Collective. */
 static dt_status config_send(const struct dt_world *world, struct dt_config *config,
                              dt_status status)
 {
@@ -90,15 +91,15 @@ static struct dt__path config_path(const struct dt_config *config)
     return dt__path("%s/config.ini", config->run.dir);
 }
 
-/* Returns true if the run directory has a search. */
+/* Returns true if the run directory holds a search. */
 static bool search_exists(const struct dt_config *config)
 {
     return dt__path_exists(dt__path("%s/search.jsonl", config->run.dir).text) &&
            dt__path_exists(config_path(config).text);
 }
 
-/* Rank 0: locks the run directory; a resumed search must be the same search. Its config.ini lists
- * the given keys only, since each trial's preset decides the others. */
+/* Rank 0: locks the run directory, checks that a search in it is the same search, and writes
+ * config.ini. It lists only the given keys, since each trial's preset decides the others. */
 static dt_status directory_take(const struct dt_config *config, int *lock)
 {
     const char *dir = config->run.dir;
@@ -124,7 +125,7 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
     return status;
 }
 
-/* Locks the directory, which every rank must see. Collective. */
+/* Locks the run directory, and checks that every rank sees it. Collective. */
 static dt_status directory_share(const struct dt__search *search, int *lock)
 {
     const struct dt_world *world = search->world;
@@ -140,8 +141,8 @@ static dt_status directory_share(const struct dt__search *search, int *lock)
 
 /* ---- rows and space ------------------------------------------------------------------------- */
 
-/* Reads the rows of a source into shared memory of its host, where all teams read them. If they do
- * not fit, or there is no such memory, each team reads them itself. Collective. */
+/* Reads the rows of a source into shared memory of each host, from which all its teams take them.
+ * If this is not possible, each team reads the rows itself. Collective. */
 static dt_status rows_lend(struct dt__search *search, struct dt_source *rows, int number)
 {
     struct dt_world *world = search->world;
@@ -159,8 +160,8 @@ static dt_status rows_lend(struct dt__search *search, struct dt_source *rows, in
     return DT_OK;
 }
 
-/* Surveys and reads the rows as the first trial would, with ranks of numbers for the trials that
- * read them. Collective. */
+/* Surveys and reads the rows as the first trial would, but with quantiles of numbers, since some
+ * trials may need them. Collective. */
 static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
                             struct dt_source **held_out)
 {
@@ -178,7 +179,7 @@ static dt_status rows_share(struct dt__search *search, struct dt_source **rows,
     return status;
 }
 
-/* Rank 0: computes checksums of the surveyed files. */
+/* Rank 0: writes checksums of the files that were surveyed. */
 static dt_status data_sum(const struct dt_source *rows, const struct dt_source *held_out,
                           char out[DT__DATA_TEXT])
 {
@@ -212,8 +213,8 @@ static dt_status folds_make(struct dt__search *search)
     return dt__ranks_agree(search->world->all, status);
 }
 
-/* Returns true if trial 1 is linear. It is not if the configuration is, or if that layer would be
- * large. */
+/* Returns true if trial 1 should be linear: unless the configuration is linear itself, or the layer
+ * would be large. */
 static bool linear_pays(const struct dt__search *search)
 {
     const double MOST_WEIGHTS = 1e7;
@@ -228,7 +229,7 @@ static bool linear_pays(const struct dt__search *search)
     return !reason;
 }
 
-/* Checks every setting before the first trial trains. */
+/* Checks the settings of all trials before the first one trains. */
 static dt_status trials_check(const struct dt__search *search)
 {
     for (int t = 0; t < search->config->search.trials; t++) {
@@ -243,7 +244,8 @@ static dt_status trials_check(const struct dt__search *search)
     return DT_OK;
 }
 
-/* Checks the data that calibration needs at the end: classes, and rows for intervals. */
+/* Checks now that calibration will have the data that it needs at the end: rows of both classes, or
+ * enough rows for intervals. */
 static dt_status certainty_check(const struct dt__search *search)
 {
     const struct dt_config *config = search->config;
@@ -254,15 +256,16 @@ static dt_status certainty_check(const struct dt__search *search)
     DT_TRY(dt__source_side(fold->rows, DT__TEST, &test));
     if (config->predict.interval > 0 && !test && !config->search.folds)
         return dt_fail(DT_EUSAGE, "predict.interval: expected data.test_fraction or search.folds");
-    /* folds hold out each row once */
+    /* with folds, each row is held out once */
     const uint64_t residuals = test ? dt__source_rows(test)
                                     : dt__source_rows(fold->rows) + dt__source_rows(fold->held_out);
     dt__source_destroy(test);
     return dt__certainty_check(config, config->search.folds ? NULL : fold->held_out, residuals);
 }
 
-/* Rank 0: sets a space that is not given: that of the search to resume, else the default space.
- * Also if no trial draws, since a later search may have more trials. */
+/* Rank 0: sets search.space, which is not given, to that of the search to resume or, for a new
+ * search, to the default. It does so even if no trial draws, since a later search may have more
+ * trials. */
 static dt_status space_choose(const struct dt__search *search, struct dt_config *config)
 {
     char *text = NULL, *pair = NULL;
@@ -283,7 +286,7 @@ static dt_status space_choose(const struct dt__search *search, struct dt_config 
     return status;
 }
 
-/* Parses the space. */
+/* Chooses (on rank 0), broadcasts and parses the space, and checks all trials. Collective. */
 static dt_status space_make(struct dt__search *search, struct dt_config *config)
 {
     dt_status status = DT_OK;

@@ -25,7 +25,7 @@
 
 /* ---- space.c: values that trials draw -------------------------------------------------------- */
 
-/* A value, or a range of numbers. */
+/* One of the values of an axis: a text, or a range of numbers from which trials draw. */
 struct dt__choice {
     char *value;
     bool range, log;
@@ -33,7 +33,7 @@ struct dt__choice {
 };
 struct dt__axis {
     const struct dt__option *option;
-    bool turn; /* trials use the choices in turn */
+    bool turn; /* trials take the choices in turn, instead of drawing one */
     struct dt__choice *choice;
     size_t choices, choice_capacity;
 };
@@ -41,72 +41,76 @@ struct dt__space {
     struct dt__axis *axis;
     size_t axes, axis_capacity;
 };
-/* Parses a search.space. DT_EUSAGE: reports what is wrong, and where. Not collective. */
+/* Parses search.space. DT_EUSAGE: the message says what is wrong, and where. Not collective. */
 dt_status dt__space_parse(const char *text, struct dt__space *out);
 void dt__space_free(struct dt__space *space);
-/* Draws the value of an axis in a trial: a pure function of seed, trial and axis. The caller frees
- * it. */
+/* Draws a trial's value of an axis, which is a pure function of seed, trial and axis. The caller
+ * frees it. */
 dt_status dt__space_draw(const struct dt__space *space, uint64_t seed, int trial, size_t axis,
                          char **out);
-/* Writes the default space for data of this kind and size. The caller frees it. */
+/* Writes the default space for the configuration and the kind and number of rows. The caller frees
+ * it. */
 dt_status dt__space_usual(const struct dt_config *config, const struct dt_source *rows, char **out);
 
 /* ---- the search ----------------------------------------------------------------------------- */
 
-/* Rows that a trial trains on, and rows that it holds out. */
+/* The rows that a trial trains on, and the rows that it holds out. */
 struct dt__fold {
     struct dt_source *rows, *held_out;
 };
 
 enum { DT__DATA_TEXT = 40 };
 
-/* The state that all ranks share. Created once; const afterwards. */
+/* State of a search. Each rank creates it once; afterwards it is const. */
 struct dt__search {
     struct dt_world *world;
-    struct dt_world *team; /* NULL: this is a leader without a team */
+    struct dt_world *team; /* NULL: this rank leads, and is in no team */
     const struct dt_config *config;
     struct dt__space space;
-    bool linear;                  /* trial 1 is the linear model */
-    struct dt__shared *memory[2]; /* rows to train on and rows of data.eval, one copy per host */
-    char data[DT__DATA_TEXT];     /* rank 0: checksums of the files, by which other rows are
-                                   * recognised */
+    bool linear;                  /* trial 1 is linear */
+    struct dt__shared *memory[2]; /* training rows, and rows of data.eval; one copy per host; NULL:
+                                   * none */
+    char data[DT__DATA_TEXT];     /* rank 0: checksums of the data files, which show whether a
+                                   * resumed search has the same rows */
     int folds;                    /* at least 1 */
     struct dt__fold *fold;
 };
 
-/* Directory of a trial's run: "DIR/trials/0003", of a fold "DIR/trials/0003-1". */
+/* Returns the directory of a trial's run: "DIR/trials/0003"; with search.folds
+ * "DIR/trials/0003-1". */
 struct dt__path dt__trial_dir(const struct dt__search *search, int trial, int fold);
-/* Writes the configuration of a trial's run; epochs: where it ends, 0: at its regular end.
- * DT_EUSAGE: the setting contradicts itself. */
+/* Writes the configuration of a trial's run. epochs: where the run ends; 0: at its regular end.
+ * DT_EUSAGE: the trial's settings contradict each other. */
 dt_status dt__trial_config(const struct dt__search *search, int trial, int fold, int epochs,
                            struct dt_config *out);
 dt_status dt__config_copy(const struct dt_config *from, struct dt_config *out);
-/* Writes the keys in which the trial differs from others, an object of texts by keys. The caller
- * calls json_decref. DT_EMEMORY. */
+/* Writes the keys in which the trial differs from others as an object, key: value as text. The
+ * caller calls json_decref. DT_EMEMORY. */
 dt_status dt__trial_settings(const struct dt__search *search, int trial, json_t **out);
 
 /* ---- team.c --------------------------------------------------------------------------------- */
 
 struct dt__assignment {
-    int trial, fold; /* trial -1: the search has ended */
+    int trial, fold; /* trial -1: there is nothing more to train */
     int epochs;
 };
 struct dt__result {
     struct dt__assignment order;
-    int status;      /* dt_status of the run */
-    uint64_t step;   /* of its best model */
-    uint64_t floats; /* of outputs */
+    int status;      /* status of the run, a dt_status */
+    uint64_t step;   /* step of its best model */
+    uint64_t floats; /* number of outputs that follow in messages */
     double secs;
     char error[DT_ERROR_MAX];
 };
 enum { DT__TAG_ORDER = 70, DT__TAG_RESULT, DT__TAG_OUTPUTS, DT__TAG_STOP };
-enum { DT__OUTPUTS_AT_ONCE = 1 << 22 }; /* floats in a message */
+enum { DT__OUTPUTS_AT_ONCE = 1 << 22 }; /* most floats in a message */
 
-/* Trains a trial. *out: (floats) outputs of its best model for the held-out rows, in the space of
- * dt__model_to_mean; the caller frees them. Collective over the team. */
+/* Trains a trial in one fold. On the team's rank 0, *out gets the outputs of its best model for the
+ * held-out rows, (result->floats), in the space of dt__model_to_mean; the caller frees them.
+ * Collective over the team. */
 void dt__unit_run(const struct dt__search *search, const struct dt__assignment *order,
                   struct dt__result *result, float **out);
-/* Trains assigned units until the leader ends the search. */
+/* Trains what the leader assigns, until the leader ends the search. Collective over the team. */
 void dt__team_serve(const struct dt__search *search);
 
 /* ---- journal.c: search.jsonl ---------------------------------------------------------------- */
@@ -114,67 +118,70 @@ void dt__team_serve(const struct dt__search *search);
 struct dt__verdict {
     bool known;
     char status[16]; /* "completed", "diverged", "memory", "failed" */
-    double score;    /* rounded to 6 digits; infinite unless completed */
+    double score;    /* rounded to 6 digits; infinite unless the trial completed */
 };
 struct dt__journal {
     int fd;
     char path[4096];
-    struct dt__verdict *first, *whole; /* (trials) verdicts after search.first_epochs, and at the
-                                        * end */
+    struct dt__verdict *first, *whole; /* (trials) verdicts after search.first_epochs, and after
+                                        * whole runs */
     int trials;
-    bool finished;            /* the trials that continue are chosen */
-    char data[DT__DATA_TEXT]; /* checksums of the search that wrote it; "": not recorded */
-    bool reported;            /* a "final" line follows it */
-    double secs;              /* of training, in all trials of the journal */
-    char *ensemble;           /* the last line of kind "ensemble"; NULL: there is none */
+    bool finished;            /* the trials to train to the end have been chosen */
+    char data[DT__DATA_TEXT]; /* checksums of the rows of the search that wrote the journal; "": not
+                               * recorded */
+    bool reported;            /* a "final" line follows the last "ensemble" line */
+    double secs;              /* seconds of training in all trials of the journal */
+    char *ensemble;           /* last line of kind "ensemble"; NULL: there is none */
 };
-/* Opens the journal for appending, and reads the decisions in it; a torn last line is cut.
- * DT_EFORMAT: a line that no search writes. */
+/* Opens the journal for appending, and reads its decisions; a torn last line is cut off.
+ * DT_EFORMAT: a line is not one that a search writes. */
 dt_status dt__journal_open(const char *dir, int trials, struct dt__journal *out);
 void dt__journal_close(struct dt__journal *journal);
-/* Ends a line with the time, and appends it durably. */
+/* Adds the time to a line, ends it and appends it durably. */
 dt_status dt__journal_add(struct dt__journal *journal, struct dt_json *line);
-/* Returns the score rounded to six digits, at which scores are compared. */
+/* Returns the score rounded to six digits, with which scores are compared. */
 double dt__score_round(double score);
 
 /* ---- ensemble.c ----------------------------------------------------------------------------- */
 
-/* Data for scores: the loss of the held-out rows of all folds. */
+/* What scores are computed with. A score is the loss of the held-out rows of all folds. */
 struct dt__scorer {
-    struct dt_model *model; /* of the trials' task; NULL: not created yet */
-    bool root;              /* scores are roots of squared errors */
-    struct dt_batch *truth; /* (folds) labels or targets of all held-out rows */
-    uint64_t rows;          /* of all folds */
+    struct dt_model *model; /* a model with the trials' task and loss; NULL: not created yet */
+    bool root;              /* scores are roots of mean squared errors */
+    struct dt_batch *truth; /* (folds) labels or targets of the held-out rows */
+    uint64_t rows;          /* number of held-out rows in all folds */
 };
 dt_status dt__scorer_make(const struct dt__search *search, const struct dt_checkpoint *like,
                           struct dt__scorer *out);
 void dt__scorer_free(struct dt__scorer *scorer, int folds);
-/* Computes the score of the mean of outputs, one array per fold. DT_EMEMORY. */
+/* Computes the score of predictions, given as one array of outputs per fold in the space of
+ * dt__model_to_mean. DT_EMEMORY. */
 dt_status dt__scorer_score(const struct dt__search *search, const struct dt__scorer *scorer,
                            float *const *mean, double *out);
 
-/* Computes the score of the constant with the least loss on the training rows. */
+/* Computes the score of the baseline: the constant with the least loss on the training rows. */
 dt_status dt__scorer_baseline(const struct dt__search *search, const struct dt__scorer *scorer,
                               double *out);
-/* Computes the score of a model, at a path for dt_predictor_open, on other rows. */
+/* Computes the score on `rows` of the model at a path, which is as for dt_predictor_open. */
 dt_status dt__model_score(const struct dt__search *search, const struct dt__scorer *scorer,
                           const char *path, const struct dt_source *rows, double *out);
 
-/* Chosen trials, in the order of the choice. */
+/* The trials that the model is made of, in the order in which they were chosen. */
 struct dt__members {
     int *trial;
     int count;
-    double score; /* of their mean */
+    double score; /* score of the members' mean */
 };
-/* Returns true if a trial is a member. */
+/* Returns true if the trial is a member. */
 bool dt__members_have(const struct dt__members *members, int trial);
-/* Chooses members among the verdicts. */
+/* Chooses the members by the verdicts on all trials. */
 dt_status dt__members_choose(const struct dt__search *search, const struct dt__scorer *scorer,
                              const struct dt__verdict *verdict, struct dt__members *out);
-/* Writes the members' model below DIR/export/best. */
+/* Writes the members' model to DIR/export/best. */
 dt_status dt__members_export(const struct dt__search *search, const struct dt__scorer *scorer,
                              const struct dt__members *members);
-/* Reads the outputs of a trial from the leader's files. */
+/* Reads a trial's outputs for a fold's held-out rows from the file in which the leader has saved
+ * them. */
 dt_status dt__outputs_read(const struct dt__search *search, const struct dt__scorer *scorer,
                            int trial, int fold, float **out);
 struct dt__path dt__outputs_path(const struct dt__search *search, int trial, int fold);

@@ -1,12 +1,12 @@
-/* The space of a search: its text, and the values that a trial draws from it.
+/* The space of a search: parses its text, and draws the values of a trial.
  *
  *     space   KEY=SPEC; KEY=SPEC ...
  *     SPEC    [turn] CHOICE | CHOICE ...
- *     CHOICE  [log] LOW..HIGH, of keys with numbers, or a value
+ *     CHOICE  [log] LOW..HIGH, for keys with numbers, or a value
  *
- * A trial draws one of the choices, all with equal probability, or with `turn` uses the one at its
- * number; a range then yields a number. All whole numbers of a range are equally likely; other
- * numbers are rounded to four digits. */
+ * A trial draws one of the choices, all of which are equally likely; with `turn`, trials take the
+ * choices in turn. From a range the trial then draws a number. Without `log` all integers
+ * of a range are equally likely; numbers that are not integers are rounded to four digits. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 
 /* ---- the text ------------------------------------------------------------------------------- */
 
-/* Cuts the text at the first `stop`, which may be missing, and removes blanks at both ends. Returns
- * the text after it; NULL: nothing. */
+/* Splits the text at the first character `stop`. *out is what precedes it, or the whole text,
+ * without blanks at the ends. Returns what follows it; NULL: there is no `stop`. */
 static char *cut(char *text, char stop, char **out)
 {
     char *next = strchr(text, stop);
@@ -31,7 +31,7 @@ static char *cut(char *text, char stop, char **out)
     return next;
 }
 
-/* Skips a word and blanks at the start of a text. */
+/* If the text begins with the word and a blank, skips both and returns true. */
 static bool take_word(char **text, const char *word)
 {
     const size_t length = strlen(word);
@@ -42,7 +42,7 @@ static bool take_word(char **text, const char *word)
     return true;
 }
 
-/* Checks that the option accepts the value; overwrites `config`. */
+/* Checks that the option accepts the value, by setting it in `config`. */
 static dt_status value_check(struct dt_config *config, const struct dt__option *option,
                              const char *value)
 {
@@ -83,18 +83,18 @@ static dt_status choice_parse(struct dt_config *config, struct dt__axis *axis, c
     return DT_OK;
 }
 
-/* Returns true if trials may differ in the key: it belongs to the network or its training. */
+/* Returns true if trials may differ in the key. Such keys belong to the network or its training. */
 static bool key_varies(const struct dt__option *option)
 {
     static const char common[] = "model.task|train.loss|train.quantiles|train.huber_delta|"
                                  "train.mode|train.max_steps|model.split";
     static const char data[] = "data.augment|data.encode|data.encode_bins|data.encode_scale|"
                                "data.encode_width";
-    static const char usual[] = "eval.patience|eval.metric|eval.steps";
+    static const char evaluation[] = "eval.patience|eval.metric|eval.steps";
     if (dt__config_choice_index(common, option->name) >= 0) return false;
     return !strcmp(option->section, "model") || !strcmp(option->section, "train") ||
            dt__config_choice_index(data, option->name) >= 0 ||
-           dt__config_choice_index(usual, option->name) >= 0;
+           dt__config_choice_index(evaluation, option->name) >= 0;
 }
 
 static dt_status axis_parse(struct dt_config *config, struct dt__space *space, char *text)
@@ -111,15 +111,15 @@ static dt_status axis_parse(struct dt_config *config, struct dt__space *space, c
         if (space->axis[i].option == axis.option)
             return dt_fail(DT_EUSAGE, "%s: appears twice", key);
     DT_TRY(dt__grow(&space->axis, &space->axis_capacity, space->axes + 1, sizeof axis, "space"));
-    struct dt__axis *here = &space->axis[space->axes++];
-    *here = axis;
+    struct dt__axis *added = &space->axis[space->axes++];
+    *added = axis;
     spec++;
     while (isspace((unsigned char)*spec))
         spec++;
-    here->turn = take_word(&spec, "turn");
+    added->turn = take_word(&spec, "turn");
     for (char *next = spec, *choice; next;) {
         next = cut(next, '|', &choice);
-        const dt_status status = choice_parse(config, here, choice);
+        const dt_status status = choice_parse(config, added, choice);
         if (status) return dt_fail_prefix(status, "%s: ", key);
     }
     return DT_OK;
@@ -158,7 +158,7 @@ void dt__space_free(struct dt__space *space)
 
 /* ---- a draw --------------------------------------------------------------------------------- */
 
-/* Returns a number of the choice; u: uniform in [0, 1). */
+/* Returns the number in a range that belongs to u in [0, 1). `whole`: an integer. */
 static double number_draw(const struct dt__choice *choice, bool whole, double u)
 {
     const double high = whole ? choice->high + 1 : choice->high;
@@ -189,15 +189,15 @@ dt_status dt__space_draw(const struct dt__space *space, uint64_t seed, int trial
 
 /* ---- the default space ----------------------------------------------------------------------- */
 
-/* Adds an axis: numbers around a value, even over the logarithm, within what the key takes. */
+/* Adds an axis: the range from value / down to value * up, uniform in the logarithm. */
 static void axis_around(struct dt_text *text, const char *key, double value, double down, double up)
 {
     const double at = fmin(fmax(value, 1e-6), 1e8);
     dt__text_add(text, "%s%s=log %.4g..%.4g", text->length ? "; " : "", key, at / down, at * up);
 }
 
-/* Adds networks of one to three layers of one width, around a network's first width. Double width
- * is too slow for many rows. */
+/* Adds an axis of networks with one to three layers of the same width: half, once and, unless there
+ * are many rows, twice the width of the first layer. Twice the width is too slow for many rows. */
 static void axis_hidden(struct dt_text *text, const char *hidden, bool many)
 {
     enum { DEEPEST = 3, WIDEST = 1 << 20 };
@@ -213,8 +213,8 @@ static void axis_hidden(struct dt_text *text, const char *hidden, bool many)
         }
 }
 
-/* Adds encodings of numbers in turn: none, cosines and piecewise linear fractions. The more columns
- * there are, the fewer inputs each one gets. */
+/* Adds axes of encodings: normal, cosines and piecewise linear, in turn, and their sizes. The more
+ * columns there are, the fewer inputs each of them gets. */
 static void axis_encode(struct dt_text *text, int columns, int bins)
 {
     const int most = 800 / columns < 4 ? 4 : 800 / columns > 24 ? 24 : 800 / columns;
@@ -227,14 +227,14 @@ static void axis_encode(struct dt_text *text, int columns, int bins)
                  most / 3, most, low, high);
 }
 
-/* Sets the keys that a run of this configuration would set for itself. */
+/* Writes the configuration with the values that the preset would set for these rows. */
 static dt_status usual_resolve(const struct dt_config *config, const struct dt_source *rows,
                                struct dt_config *out)
 {
     const struct dt_table_size size =
         dt__schema_size(dt__source_schema(rows), dt__source_rows(rows), true);
     DT_TRY(dt__config_copy(config, out));
-    dt_status status = dt__config_resolve(out, false); /* the preset is already chosen */
+    dt_status status = dt__config_resolve(out, false); /* run.preset is not auto any more */
     if (!status) status = dt__config_resolve_by_data(out, &size);
     if (status) dt__config_free(out);
     return status;

@@ -1,4 +1,4 @@
-/* A team: ranks that train one trial after another, as assigned by the leader. */
+/* A team: ranks that train one trial after another, as the leader assigns them. */
 #include <string.h>
 
 #include "predict/predict.h"
@@ -8,7 +8,7 @@
 
 /* ---- outputs of the best model -------------------------------------------------------------- */
 
-/* Computes outputs: (rows, nout). */
+/* Computes the outputs for all rows, (rows, nout), in the space of dt__model_to_mean. */
 static dt_status outputs_compute(const struct dt_config *config, const struct dt_source *source,
                                  const struct dt_predictor *predictor, float *outputs)
 {
@@ -50,10 +50,10 @@ static dt_status outputs_make(const struct dt_config *config, const struct dt_so
 
 /* ---- a trial -------------------------------------------------------------------------------- */
 
-/* State of the stop check, which runs once per step. It usually only reads the clock, since
- * messages cost more than a small step. */
+/* State of stop_asked, which is called once per step. Most calls only read the clock, since
+ * receiving costs more than a small step. */
 struct stop {
-    struct dt_world *world; /* the search's; NULL: the leader trains itself */
+    struct dt_world *world; /* world of the whole search; NULL: this process is alone */
     double next;
     bool asked;
 };
@@ -70,8 +70,8 @@ static bool stop_asked(void *arg)
     return stop->asked;
 }
 
-/* Copies the rows for one trial: without ranks of numbers, if it reads none. (With the preset the
- * training decides data.encode=auto itself.) */
+/* Copies the rows for one trial, without quantiles of numbers if the trial encodes nothing. (With
+ * the preset, training decides data.encode=auto.) */
 static dt_status rows_copy(const struct dt__fold *from, const struct dt_config *config,
                            struct dt__fold *out)
 {
@@ -98,7 +98,7 @@ void dt__unit_run(const struct dt__search *search, const struct dt__assignment *
     struct dt_config config = {0};
     *result = (struct dt__result){.order = *order};
     *out = NULL;
-    /* every rank computes the same one */
+    /* every rank computes the same configuration */
     dt_status status = dt__trial_config(search, order->trial, order->fold, order->epochs, &config);
     if (!status) status = rows_copy(&search->fold[order->fold], &config, &fold);
     status = dt__ranks_agree(team->all, status);
@@ -154,7 +154,7 @@ void dt__team_serve(const struct dt__search *search)
         if (search->team->rank == 0) result_send(search->world, &result, outputs);
         dt_free(outputs);
     }
-    /* receive a stop that arrived as a trial ended */
+    /* a stop may have arrived as a trial ended: receive it */
     if (search->team->rank == 0)
         (void)dt__world_try_recv(search->world, 0, DT__TAG_STOP, &stop, sizeof stop);
 }

@@ -1,4 +1,4 @@
-/* A trial: its configuration. */
+/* The configuration and settings of a trial. */
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@ struct dt__path dt__trial_dir(const struct dt__search *search, int trial, int fo
                                         : dt__path("%s/trials/%04d", dir, trial);
 }
 
-/* Returns true for the linear trial: the first trial is the unchanged configuration, the second one
- * linear. */
+/* Returns true if the trial is the linear one. The first trial is the unchanged configuration, the
+ * second one is linear, and the others draw. */
 static bool is_linear(const struct dt__search *search, int trial)
 {
     return search->linear && trial == 1;
@@ -24,8 +24,8 @@ static bool draws(const struct dt__search *search, int trial)
     return trial > 0 && !is_linear(search, trial);
 }
 
-/* Returns the seed of a run. The first trial has the configuration's seed in the first fold only;
- * in other folds its draws differ as those of other trials do. */
+/* Returns the seed of a trial's run in a fold. Trials that do not draw have the configuration's
+ * seed in the first fold; all other runs have seeds of their own. */
 static int64_t trial_seed(const struct dt__search *search, int trial, int fold)
 {
     const int64_t seed = search->config->run.seed;
@@ -53,7 +53,7 @@ static dt_status config_set(struct dt_config *config, const char *key, const cha
     return dt__option_set(config, option, value);
 }
 
-/* Resets a key to its default. */
+/* Resets a key to its default, as if it were not given. */
 static dt_status config_unset(struct dt_config *config, const char *key)
 {
     const struct dt__option *option = NULL;
@@ -72,7 +72,8 @@ static dt_status make_linear(struct dt_config *config)
     return config_set(config, "model.layers", "linear");
 }
 
-/* Ends the run after this many epochs, with the learning rates of a run to its regular end. */
+/* Sets where the run ends, after `epochs` epochs, but keeps the learning rates of a run to the
+ * regular end. */
 static dt_status end_early(const struct dt__search *search, int fold, int epochs,
                            struct dt_config *config)
 {
@@ -82,12 +83,12 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     struct dt_config whole;
     char steps[32];
     DT_TRY(dt__config_copy(config, &whole));
-    dt_status status = dt__config_resolve(&whole, false); /* the preset is already chosen */
+    dt_status status = dt__config_resolve(&whole, false); /* run.preset is not auto any more */
     const struct dt_table_size size = dt__schema_size(schema, count, true);
     if (!status) status = dt__config_resolve_by_data(&whole, &size);
     const uint64_t asked = (uint64_t)whole.train.batch;
     const uint64_t batch = asked && asked < count ? asked : count;
-    const uint64_t each = (count - 1) / batch + 1; /* steps of an epoch */
+    const uint64_t each = (count - 1) / batch + 1; /* steps per epoch */
     double end = ceil(whole.train.epochs * (double)each);
     if (whole.train.max_steps >= 0 && (double)whole.train.max_steps < end)
         end = (double)whole.train.max_steps;
@@ -102,7 +103,7 @@ static dt_status end_early(const struct dt__search *search, int fold, int epochs
     return status;
 }
 
-/* Settings of all runs of a search, which need none of these outputs. */
+/* Settings of all trials: what a search does not need is off. */
 static const char *const SETTINGS[][2] = {
     {"run.resume", "auto"},       {"export.latest", "no"},  {"export.best", "yes"},
     {"export.keep", "1"},         {"run.keep", "1"},        {"report.prometheus", ""},
@@ -141,7 +142,7 @@ dt_status dt__trial_config(const struct dt__search *search, int trial, int fold,
     return status;
 }
 
-/* Returns true if the axis has the same value in all trials. */
+/* Returns true if all trials have the same value of the axis. */
 static bool is_common(const struct dt__axis *axis)
 {
     return axis->choices == 1 && !axis->choice->range;
