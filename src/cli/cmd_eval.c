@@ -383,7 +383,7 @@ static bool is_one_of(const struct dt__names *paths, const char *path)
 static void rows_warn(const struct cli_model *model)
 {
     const struct dt_config *config = &model->config;
-    const bool others = model->held_out > 0 || model->folds || config->search.folds;
+    const bool held_out = model->held_out > 0 || model->folds || config->search.folds;
     struct dt__names train = {0}, eval = {0};
     size_t at = 0;
     dt_status status = dt__paths_expand("data.train", config->data.train, &train);
@@ -394,7 +394,7 @@ static void rows_warn(const struct cli_model *model)
         dt__warn("data.eval=%s: the model was trained on rows of this file, so its score is too "
                  "good%s",
                  eval.items[at],
-                 others ? "; without data.eval, rows that were held out are measured" : "");
+                 held_out ? "; without data.eval, rows that were held out are measured" : "");
     dt__names_free(train.items, train.count);
     dt__names_free(eval.items, eval.count);
 }

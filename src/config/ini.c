@@ -195,12 +195,12 @@ static dt_status print_options(const struct dt_config *config, enum print which,
         const struct dt__option *option = &dt__options[i];
         bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
                           dt__config_choice_index("layers|task|split|output_bias", option->key) < 0;
-        bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
+        bool always = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
         if (short_form || (place && which == PRINT_BUT_PLACE)) continue;
         if (which == PRINT_GIVEN && config->given[i] != DT_GIVEN) continue;
         const char *value = dt__option_text(config, option, buffer);
-        if (!usual && !strcmp(value, option->initial)) continue;
+        if (!always && !strcmp(value, option->initial)) continue;
         if (section != option->section)
             DT_GUARD(dt__text_add(&text, "%s[%s]\n", text.length ? "\n" : "", option->section));
         section = option->section;

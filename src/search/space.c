@@ -228,8 +228,8 @@ static void axis_encode(struct dt_text *text, int columns, int bins)
 }
 
 /* Writes the configuration with the values that the preset would set for these rows. */
-static dt_status usual_resolve(const struct dt_config *config, const struct dt_source *rows,
-                               struct dt_config *out)
+static dt_status preset_resolve(const struct dt_config *config, const struct dt_source *rows,
+                                struct dt_config *out)
 {
     const struct dt_table_size size =
         dt__schema_size(dt__source_schema(rows), dt__source_rows(rows), true);
@@ -245,23 +245,23 @@ dt_status dt__space_usual(const struct dt_config *config, const struct dt_source
     const int columns = dt__source_schema(rows)->encoded;
     const bool many = dt__source_rows(rows) >= 10000;
     struct dt_text text = {0};
-    struct dt_config usual;
+    struct dt_config preset;
     if (config->run.preset != DT_PRESET_TABLE) {
         axis_around(&text, "train.lr", config->train.lr, 10, 3);
         return dt__text_end(&text, out);
     }
-    DT_TRY(usual_resolve(config, rows, &usual));
-    axis_around(&text, "train.lr", usual.train.lr, 3, 2);
-    if (usual.train.weight_decay > 0)
-        axis_around(&text, "train.weight_decay", usual.train.weight_decay, 6, 2);
+    DT_TRY(preset_resolve(config, rows, &preset));
+    axis_around(&text, "train.lr", preset.train.lr, 3, 2);
+    if (preset.train.weight_decay > 0)
+        axis_around(&text, "train.weight_decay", preset.train.weight_decay, 6, 2);
     if (!dt__config_is_given(config, "model.layers") && config->model.kind != DT_KIND_LINEAR) {
-        axis_hidden(&text, usual.model.hidden, many);
-        if (usual.model.dropout > 0)
-            dt__text_add(&text, "; model.dropout=%.4g..%.4g", usual.model.dropout / 2,
-                         fmin(usual.model.dropout * 1.5, 0.95));
+        axis_hidden(&text, preset.model.hidden, many);
+        if (preset.model.dropout > 0)
+            dt__text_add(&text, "; model.dropout=%.4g..%.4g", preset.model.dropout / 2,
+                         fmin(preset.model.dropout * 1.5, 0.95));
     }
     if (columns && config->data.encode == DT_ENCODE_AUTO)
-        axis_encode(&text, columns, (int)usual.data.encode_bins);
-    dt__config_free(&usual);
+        axis_encode(&text, columns, (int)preset.data.encode_bins);
+    dt__config_free(&preset);
     return dt__text_end(&text, out);
 }
