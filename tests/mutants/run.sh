@@ -26,9 +26,12 @@ programs() {
         esac
     done | sort -u
 }
-# groups_of TEST: of tests/run.sh.
-groups_of() {
-    case $1,$groups in mpi/*,) echo mpi mpi_long ;; *) echo "${1%%/*}" ;; esac
+# rows_of TEST...: the tests in the order in which they run, each mpi/X before its long rows.
+rows_of() {
+    for test; do
+        echo "$test"
+        case $test,$groups in mpi/*,) echo "mpi_long/${test#*/}" ;; esac
+    done
 }
 # chosen TEST...: those that judge.
 chosen() {
@@ -54,10 +57,8 @@ try() {
     elif ! make -C "$copy" $(programs "$@") >"$copy/log" 2>&1; then
         verdict="STALE: does not build: $(grep -m 1 'error' "$copy/log")"
     else
-        for test; do
-            # shellcheck disable=SC2046  # groups are words
-            "$copy/tests/run.sh" -k "^${test%%/*}(_long)?/${test#*/}(-|\$)" $(groups_of "$test") \
-                >"$copy/log" 2>&1 && continue
+        for test in $(rows_of "$@"); do
+            "$copy/tests/run.sh" -k "^$test(-|\$)" "${test%%/*}" >"$copy/log" 2>&1 && continue
             grep -q '^[0-9]* passed, 0 failed' "$copy/log" && continue
             verdict="caught by $test"
             break
