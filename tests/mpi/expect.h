@@ -1,4 +1,4 @@
-/* Expectations of every rank: EXPECT(what, format, ...) counts failures, and prints the first
+/* Expectations on every rank: EXPECT(what, format, ...) counts failures and prints the first
  * few. */
 #ifndef DTRAIN_TESTS_MPI_EXPECT_H
 #define DTRAIN_TESTS_MPI_EXPECT_H

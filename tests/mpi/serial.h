@@ -1,5 +1,5 @@
-/* A plain implementation with which the tests of the exchange compare; and a rank that is sometimes
- * late. */
+/* A plain serial implementation, with which the tests compare the exchange, and a function that
+ * sometimes delays a rank. */
 #ifndef DTRAIN_TESTS_MPI_SERIAL_H
 #define DTRAIN_TESTS_MPI_SERIAL_H
 
@@ -7,7 +7,7 @@
 
 #include "comm/comm.h"
 
-/* The fixed tree's sums, by hand. */
+/* Returns element i of the sum of `replicas` gradients g, in the order of the fixed tree. */
 static float tree_sum(int replicas, float *const *g, size_t i)
 {
     switch (replicas) {
@@ -30,7 +30,8 @@ static float tree_sum(int replicas, float *const *g, size_t i)
     }
 }
 
-/* The square of the norm of a sum of gradients: by blocks, in eight partial sums each. */
+/* Returns the square of the norm of a sum of gradients. Each block is summed in eight partial
+ * sums. */
 static double serial_norm(size_t params, const float *sum)
 {
     enum { NORM_BLOCK = 2048 };

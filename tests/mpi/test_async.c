@@ -1,15 +1,17 @@
-/* Async exchange under real MPI: no gradient lost, applied twice or torn; weights unchanged while
- * they are read; spans, an early close, workers that leave before it, clocks.
+/* Async exchange under real MPI. Fails if a gradient is lost, applied twice or torn, if weights
+ * change while they are read, or if spans, an early close, workers that leave before it, or clocks
+ * go wrong.
  *
- * Every word of every gradient is a function of worker, number and position, and every weight is
- * its number of updates, so that a torn or stale word shows anywhere.
+ * Every word of every gradient is a function of worker, number and position, and every weight
+ * counts its updates, so that a torn or stale word shows anywhere.
  *
  *   test_async shared|window|rows GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts
  *
- * rows: in shared memory, with gradients that touch only some rows. Floats outside rows, and rows
- * that are all updated, count updates, as the state does; the others, three in four floats, hold
- * the update that touched them last. So a worker that reads finds rows that its version should not
- * have, and the bank those that it lacks. */
+ * `rows` runs in shared memory, with gradients that touch only some rows. Floats outside rows, and
+ * the rows of the second range, which every gradient updates, count updates, as the state does. The
+ * rows of the first range, three in four floats, hold the number of the update that touched them
+ * last. So a worker detects rows that its version should not have yet, and the bank detects rows
+ * that its version lacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,8 @@ enum { MOST_WORKERS = 64, STALENESS = 5 };
 
 static size_t params;
 
-/* Rows that change alone, those that all change, what is no row. */
+/* ranges[0]: rows that only a gradient that touches them updates; ranges[1]: rows that every
+ * gradient updates. */
 enum { WIDTH = 7, RANGES = 2 };
 static struct dt_row_range ranges[RANGES];
 static bool has_rows;
@@ -38,7 +41,8 @@ static float word_of(int worker, uint64_t number, size_t i)
     return (float)(((uint64_t)worker * 7919 + number * 104729 + i) & 0xffffff);
 }
 
-/* Each slice is of one version; with rows there is one slice, and its last weight is no row of touched ones. */
+/* All weights of a slice must be of one version. With rows there is one slice, and its last weight
+ * lies outside the rows. */
 static void expect_weights(const struct dt_async *async, const float *weights, const char *when)
 {
     const struct dt__slice *slice = async->slice;
@@ -58,13 +62,14 @@ static void expect_weights(const struct dt_async *async, const float *weights, c
     }
 }
 
-/* Returns the next row after `row` that a gradient touches. */
+/* Returns the next row after `row` that the gradient touches. */
 static size_t next_row(int worker, uint64_t number, size_t row)
 {
     return row + 1 + ((size_t)worker * 31 + number * 17 + row * 7) % 23;
 }
 
-/* A gradient; touched: lists its rows, and writes their words and those of what is no row. */
+/* Writes a gradient. If `touched` is not NULL, it gets the touched rows of each range, and grad
+ * only their words and the words outside rows. */
 static void write_gradient(const struct dt_touched *touched, int worker, uint64_t number,
                            float *grad)
 {
@@ -86,9 +91,9 @@ static void write_gradient(const struct dt_touched *touched, int worker, uint64_
         grad[at] = word_of(worker, number, at);
 }
 
-/* For a while the last worker is the slowest, and the first one is slow: a worker that waits for
- * the last applies the first one's gradients meanwhile, and must still be seen to wait, or the
- * watchdog would blame it. */
+/* The world, while the last worker is the slowest and the first one is slow too; else NULL. A
+ * worker that waits for the last one applies the first one's gradients meanwhile, and its status
+ * must still be "waiting", or the watchdog would blame it. */
 static struct dt_world *staggered;
 
 static void expect_waits(struct dt_async *async)
@@ -101,7 +106,7 @@ static void expect_waits(struct dt_async *async)
             dt__world_rank_status(staggered, r, &status);
         } while (r != staggered->rank && !(status.wait[0] && status.idle_secs > 0.2) &&
                  dt__clock_secs() < until);
-        EXPECT(r == staggered->rank || status.wait[0], "rank %d, %s, is not seen to wait", r, status.phase);
+        EXPECT(r == staggered->rank || status.wait[0], "rank %d, %s, does not appear to wait", r, status.phase);
     }
 }
 
@@ -126,7 +131,8 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The state counts the updates of each parameter. Rows that the gradient did not touch have zeros. */
+/* Updates a slice; the state counts the updates of each parameter. The gradient of rows that were
+ * not touched must be zero. */
 static void update(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
                    size_t n, const float *weights, float *out, float *const *states)
 {
@@ -156,7 +162,7 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
     EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
 }
 
-/* Weights and state are those of the update that touched the row last. */
+/* Updates touched rows; weights and state get the number of this update. */
 static void update_rows(void *arg, const struct dt_gradient *part, uint64_t before,
                         const struct dt_row_range *range, const uint32_t *row, size_t count,
                         float *weights, float *const *states)
@@ -180,7 +186,7 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
     EXPECT(!wrong, "%d of the bank's weights are not those of the last update", (int)wrong);
 }
 
-/* At the end of a span the weights must not change. */
+/* Expects that weights and states are complete at the end of a span. */
 static void expect_rest(struct dt_async *async, uint64_t step)
 {
     const float *weights = dt__async_weights(async);
@@ -191,7 +197,8 @@ static void expect_rest(struct dt_async *async, uint64_t step)
         if (weights[i] != weights[0]) EXPECT(false, "slices differ at %zu", i);
 }
 
-/* Returns the updates done. */
+/* Serves until the span is over, closing it at update `close_at`. Returns the number of updates
+ * done. */
 static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 {
     static uint64_t next[MOST_WORKERS];
@@ -211,7 +218,7 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-/* Returns how many this worker has sent. */
+/* Runs all spans. Returns how many gradients this worker has sent. */
 static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gradients)
 {
     const bool bank = world->is_bank;
@@ -256,8 +263,9 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
            (int)counts->applied, params, has_rows ? ", touched rows" : "", (int)counts->gap_max);
 }
 
-/* Workers that leave the span after one gradient must not lose it, whenever the bank begins to
- * serve, and no rank waits for them. Returns what the worker has sent. */
+/* Each worker leaves the span after one gradient, which must not be lost, whether the bank starts
+ * to serve at once or `late`; no rank waits for the workers that left. Returns how many gradients
+ * this worker has sent. */
 static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool late, uint64_t *step,
                             uint64_t sent)
 {

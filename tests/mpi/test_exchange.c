@@ -1,11 +1,13 @@
 /* The exchange against a serial sum, written out for each number of replicas: every kind, uneven
- * replicas, hosts that ranks go to in turn, the norm, ranks that dawdle, spans of every length, and a
- * span that an error or a request ends, of a worker or of the bank; each wire, with groups of replicas that
- * fall on hosts and that do not; gradients that stay factors, and no room for these.
+ * replicas, ranks that alternate between two hosts, the norm, ranks that are late, spans of every
+ * length, and a span that ends early because of an error or a request of a worker or of the bank;
+ * each wire, with groups of replicas that coincide with hosts and that do not; gradients that stay
+ * factors, also where memory for the factors is missing.
  *
- * Would catch: a slice left out or updated twice, a gradient read before it is written or overwritten
- * before it is read, weights read while they change, an order of sums that depends on ranks, ranks
- * that leave a span at different steps; a rounding whose blocks, or whose errors, depend on who rounds. */
+ * Fails if a slice is left out or updated twice, a gradient is read before it is written or
+ * overwritten before it is read, weights are read while they change, the order of a sum depends on
+ * ranks, ranks leave a span at different steps, or the blocks or errors of rounding depend on which
+ * rank rounds. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,12 +31,12 @@ enum {
 };
 static const size_t bucket_end[BUCKETS] = {100000, 149990, PARAMS};
 
-/* Settings of the following trials: enum dt_wire, and groups of replicas. */
+/* Settings of the following trials: an enum dt_wire, and the number of groups of replicas. */
 static struct {
     int wire, groups;
 } rounding = {DT_WIRE_F32, 1};
 
-/* Depends on the weights, so that a stale or torn read shows. */
+/* The gradient depends on the weights, so that a stale or torn read shows. */
 static void make_gradient(uint64_t step, int replica, const float *weights, float *grad)
 {
     uint32_t mix = (uint32_t)(step * 2654435761u) ^ (uint32_t)(replica * 40503);
@@ -45,7 +47,7 @@ static void make_gradient(uint64_t step, int replica, const float *weights, floa
     }
 }
 
-static size_t updated; /* floats, by this rank */
+static size_t updated; /* floats that this rank has updated */
 
 static void apply(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                   const float *grad, float *const *vectors, float *out)
@@ -61,7 +63,7 @@ static void apply(void *arg, const struct dt_update_info *info, size_t offset, s
 
 /* ---- reference ------------------------------------------------------------------------------ */
 
-/* Rounds to multiples of 2^-7 of its power of two. */
+/* Rounds the value to a multiple of 2^-7 times its power of two. */
 static float round_bf16(float value)
 {
     uint32_t bits;
@@ -72,7 +74,8 @@ static float round_bf16(float value)
     return value == 0 ? 0 : (float)(rint((double)value / (double)power * 128) / 128 * (double)power);
 }
 
-/* values + error, rounded; what is left is the error. Blocks end at multiples of 256 and with buckets. */
+/* Adds the errors to the values, rounds these, and keeps the new errors. Blocks end at multiples of
+ * 256 and at the ends of buckets. */
 static void round_vector(float *values, float *error)
 {
     int bucket = 0;
@@ -93,7 +96,8 @@ static void round_vector(float *values, float *error)
     }
 }
 
-/* vectors: weights, state, and with a wire the update's error; error: (groups) of their sums. */
+/* Trains serially. `vectors` are the weights, the state and, with a wire, the rounding error of the
+ * update; `error` has the rounding error of each group's sum. */
 static void serial(int replicas, int steps, bool norm, float rate, float **vectors, float **error)
 {
     float **grad = calloc((size_t)replicas, sizeof *grad), *sum = calloc(PARAMS, sizeof *sum);
@@ -133,18 +137,21 @@ static void serial(int replicas, int steps, bool norm, float rate, float **vecto
 
 /* ---- factors -------------------------------------------------------------------------------- */
 
-/* A matrix in the first bucket, whose tiles are cut at its right and lower ends. Its factors are the gradient itself:
- * what is summed in tiles must be what a worker gave in this step. */
+/* A matrix in the first bucket, whose last tiles are cut at the right and lower edges. Its factors
+ * are the gradient itself: the tiles that are summed must have the values that a worker gave in
+ * this step. */
 enum { ROWS = 300, COLUMNS = 200 };
 static const struct dt_factored matrix = {.offset = 1234, .rows = ROWS, .columns = COLUMNS, .tile_rows = 64,
                                           .tile_columns = 128, .bytes = ROWS * COLUMNS * sizeof(float)};
-/* The same, with room for factors that /dev/shm has not. */
+/* The same matrix, with more bytes of factors than /dev/shm has. */
 static const struct dt_factored large = {.offset = 1234, .rows = ROWS, .columns = COLUMNS, .tile_rows = 64,
                                          .tile_columns = 128, .bytes = (size_t)1 << 40};
-static const struct dt_factored *factored; /* of the trials that follow; NULL: none */
-static float *copies;                      /* (ROWS, COLUMNS) that all share; NULL: matrices are whole */
+static const struct dt_factored *factored; /* the matrix of the following trials; NULL: none */
+static float *copies;                      /* (ROWS, COLUMNS) that all ranks share; NULL: gradients
+                                            * of matrices are whole */
 
-/* Nothing else may be read: not the gradient's place. */
+/* Moves the gradient of the matrix to the factors; the NAN in its place show if it is read from
+ * there. */
 static void give_factors(float *grad, float *factors)
 {
     memcpy(factors, grad + matrix.offset, matrix.bytes);
@@ -162,7 +169,7 @@ static dt_status make_tile(void *arg, int index, const void *factors, struct dt_
     return DT_OK;
 }
 
-/* Row by row; the state next to the weights is their negatives. */
+/* Updates a tile row by row; the copies are the negatives of the weights. */
 static void apply_tile(void *arg, const struct dt_update_info *info, int index, struct dt_tile tile,
                        const float *grad, float *const *vectors)
 {
@@ -186,10 +193,10 @@ static void expect_copies(const float *weights, int step)
 
 /* ---- no shared memory ----------------------------------------------------------------------- */
 
-/* No space in /dev/shm, or none for the last rank, which finds no file, or no pages although there
- * was space: each rank is a separate node. */
+/* What is missing: nothing; space in /dev/shm; or, for the last rank alone, a file, or pages
+ * although there seemed to be space. Each rank is then a separate node. */
 static enum { SPACE, NO_SPACE, NO_FILE, NO_PAGES } memory;
-static int refused; /* pages */
+static int refused; /* pages that were refused */
 
 static bool is_refused(int what)
 {
@@ -228,7 +235,8 @@ int __wrap_open(const char *name, int flags, ...)
 
 /* ---- several hosts -------------------------------------------------------------------------- */
 
-/* Ranks go to two hosts in turn, as with `mpirun --map-by node`: the parts of both groups alternate. */
+/* Ranks alternate between two hosts, as with `mpirun --map-by node`, so the ranks of both hosts
+ * alternate. */
 static bool in_turn;
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
@@ -238,7 +246,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     return MPI_Comm_split(comm, rank % 2, key, out);
 }
 
-/* Bytes of sums and weights that this rank sends. */
+/* Bytes of sums and weights that this rank has sent. */
 static size_t sent;
 int MPI_Isend(const void *bytes, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *out)
 {
@@ -251,8 +259,8 @@ int MPI_Isend(const void *bytes, int n, MPI_Datatype type, int to, int tag, MPI_
 struct trial {
     int kind, replicas;
     bool norm;
-    int stop_step, stop_ask; /* the last worker asks at this step; -1: nobody */
-    int bank_ask;            /* the bank asks that in the first span */
+    int stop_step, stop_ask; /* the step at which the last worker asks; -1: it does not */
+    int bank_ask;            /* what the bank asks for in the first span */
     bool alone;              /* each rank is a separate node, with the fixed tree */
 };
 
@@ -261,10 +269,11 @@ static int bank_asks(void *arg)
     return ((const struct trial *)arg)->bank_ask;
 }
 
-/* A step goes on computing when its gradients are ready: the exchange between hosts is done meanwhile. */
+/* A step computes for a while after its gradients are ready, until the exchange between hosts has
+ * finished. */
 static bool long_steps;
 
-/* Weights are made only where some gradient is not 0. */
+/* Waits until the new weights arrive; they change only where a gradient is not 0. */
 static void compute_on(struct dt_exchange *x, float first, float last)
 {
     const float *weights = dt__exchange_weights(x);
@@ -273,10 +282,10 @@ static void compute_on(struct dt_exchange *x, float first, float last)
         dt__exchange_advance(x);
         dt__sleep_secs(1e-4);
     }
-    EXPECT(weights[0] != first && weights[PARAMS - 1] != last, "nothing came in a long step");
+    EXPECT(weights[0] != first && weights[PARAMS - 1] != last, "no new weights in a long step");
 }
 
-/* Weights stay until all workers of a host have said that they are ready, those without a replica too. */
+/* Weights must not change until all workers of a host are ready, even those without a replica. */
 static void expect_rest(const struct dt_exchange *x)
 {
     static float before[PARAMS];
@@ -286,13 +295,13 @@ static void expect_rest(const struct dt_exchange *x)
     EXPECT(!memcmp(before, weights, sizeof before), "weights changed under an idle worker");
 }
 
-/* A rank that continues after a wait must not be seen to wait: the watchdog would blame another
- * one. */
+/* A rank that continues after a wait must not appear to wait still: the watchdog would blame
+ * another one. */
 static void expect_awake(struct dt_world *world)
 {
     struct dt_rank_status own;
     dt__world_rank_status(world, world->rank, &own);
-    EXPECT(!own.wait[0], "after a step a rank is seen to wait for %s", own.wait);
+    EXPECT(!own.wait[0], "after a step a rank appears to wait for %s", own.wait);
 }
 
 static int worker_step(struct dt_world *world, struct dt_exchange *x, const struct trial *trial,
@@ -314,7 +323,8 @@ static int worker_step(struct dt_world *world, struct dt_exchange *x, const stru
     const float before = dt__exchange_weights(x)[0], after = dt__exchange_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--) {
         dt__exchange_ready(x, b);
-        if (b == BUCKETS / 2) dawdle(world, (uint64_t)step + STEPS); /* sums without their norm yet */
+        if (b == BUCKETS / 2) dawdle(world, (uint64_t)step + STEPS); /* at this point sums exist,
+                                                                      * but their norm does not */
     }
     if (long_steps) compute_on(x, before, after);
     bool last = world->worker == world->workers - 1;
@@ -348,7 +358,8 @@ static double distance(const float *a, const float *b)
     return worst;
 }
 
-/* The vectors and errors of the serial sum, which many trials share: worked out once, and kept. */
+/* Returns the vectors and errors of the serial sum, which are computed once for all trials that
+ * share them. */
 static float **serial_once(const struct trial *trial, int steps, float rate)
 {
     struct known {
@@ -372,7 +383,7 @@ static float **serial_once(const struct trial *trial, int steps, float rate)
     return known->vectors;
 }
 
-/* Weights, optimizer state, and rounding errors. */
+/* Compares weights, optimizer state and rounding errors with those of the serial sum. */
 static void compare(const struct trial *trial, struct dt_exchange *x, int steps, float rate)
 {
     float **expected = serial_once(trial, steps, rate), *const *vectors = dt__exchange_vectors(x);
@@ -385,7 +396,7 @@ static void compare(const struct trial *trial, struct dt_exchange *x, int steps,
     }
 }
 
-static struct dt_exchange_times times; /* not looked at */
+static struct dt_exchange_times times; /* not read here */
 
 static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
 {
@@ -464,7 +475,7 @@ static void try_barrier(struct dt_world *world)
     dt__exchange_destroy(x);
 }
 
-/* Far from the end of its span the job does as the bank asks. */
+/* The bank's request ends a span long before its last step. */
 static void try_bank_ask(struct dt_world *world, int kind, bool alone)
 {
     float rate = 0.01f;
@@ -501,7 +512,8 @@ static void try_ask_once(struct dt_world *world, int kind, bool alone)
     dt__exchange_destroy(x);
 }
 
-/* Each wire, on one host, on two to which ranks go in turn, and with each rank alone. */
+/* Tries each wire on one host, on two hosts between which ranks alternate, and with each rank as a
+ * separate node. */
 static void try_wires(struct dt_world *world)
 {
     const struct {
@@ -522,8 +534,9 @@ static void try_wires(struct dt_world *world)
     in_turn = false;
 }
 
-/* Gradients that stay factors: of a replica and of several a worker, with idle workers, with the norm, on two hosts,
- * where they are whole; and with no room for factors, where it is as if there were none. */
+/* Gradients that stay factors: with one and with several replicas per worker, with idle workers,
+ * with the norm, on two hosts, where gradients are whole, and without memory for factors, where
+ * gradients are whole too. */
 static void try_factors(struct dt_world *world)
 {
     const int replicas[] = {1, 3, 7};
@@ -532,7 +545,7 @@ static void try_factors(struct dt_world *world)
             factored = &matrix;
             try_exchange(world, &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
             factored = &large;
-            if (world->size > 1) /* else the memory is this process's alone */
+            if (world->size > 1) /* alone, a process needs no shared memory */
                 try_exchange(world,
                             &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
         }
@@ -544,8 +557,9 @@ static void try_factors(struct dt_world *world)
     factored = NULL;
 }
 
-/* Two hosts of two workers each, to which replicas go in turn: all workers update and send as much as the others,
- * sums of two partial sums a host and weights, and the bank sends nothing. */
+/* With two hosts of two workers each, between which replicas alternate, all workers update the same
+ * number of floats and send the same number of bytes: the sums of two partial sums per host, and
+ * weights. The bank sends nothing. */
 static void share_work(struct dt_world *world)
 {
     if (world->workers != 4) return;
@@ -589,12 +603,13 @@ int main(void)
     try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
     try_ask_once(world, DT_EXCHANGE_ORDERED, true);
     if (world->size > 1) try_bank_ask(world, DT_EXCHANGE_ORDERED, true);
-    long_steps = world->size > 2; /* else one worker is alone, and updates at the end */
+    long_steps = world->size > 2; /* with one worker, the update comes only at the end of the
+                                   * step */
     for (int norm = 0; norm < 2 && long_steps; norm++)
         try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 5, norm, -1, 0, 0, true});
     long_steps = false;
     memory = SPACE;
-    EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "pages are not taken hold of");
+    EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "pages are not reserved");
     share_work(world);
     try_barrier(world);
     try_wires(world);

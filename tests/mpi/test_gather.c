@@ -1,9 +1,9 @@
-/* Gathers more bytes a rank than an MPI count can say, 2 GiB and a little, and some that divide nothing; moves floats
- * between ranks and the first one.
- * Would catch a length cut to an int, chunks that land in the wrong place, and floats that are all the same but the
- * last one, or not a number.
+/* Gathers from each rank 2 GiB and a little more, beyond the count of an MPI call, and lengths that
+ * no chunk divides; moves floats between each rank and the first one. Fails if a length is cut to
+ * an int, if chunks land in the wrong place, or if floats are wrong where all are equal, all but
+ * the last are equal, or none is a number.
  *
- * The memory of 2 GiB is one chunk of 16 MiB, mapped again and again: so it costs no more than that. */
+ * The 2 GiB are one chunk of 16 MiB, mapped many times, so they take no more memory than that. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 
 enum { CHUNK = 16 << 20 };
 
-/* Maps the same memory `chunks` times, contiguously. */
+/* Returns `chunks` contiguous mappings of the same memory. */
 static char *map_again(size_t chunks)
 {
-    int fd = memfd_create("piece", 0);
+    int fd = memfd_create("chunk", 0);
     char *at = mmap(NULL, chunks * CHUNK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fd < 0 || ftruncate(fd, CHUNK) || at == MAP_FAILED) abort();
     for (size_t i = 0; i < chunks; i++)
@@ -36,7 +36,7 @@ static void gather_large(struct dt_world *world)
     char *from = map_again(chunks), *to = map_again(chunks);
     memset(from, 7, CHUNK);
     dt__ranks_gather(world->trainers, from, length, to);
-    EXPECT(to[0] == 7 && to[CHUNK - 1] == 7 && !memcmp(from, to, CHUNK), "large pieces");
+    EXPECT(to[0] == 7 && to[CHUNK - 1] == 7 && !memcmp(from, to, CHUNK), "large chunks");
     munmap(from, chunks * CHUNK);
     munmap(to, chunks * CHUNK);
 }
@@ -56,7 +56,8 @@ static void gather_small(struct dt_world *world, size_t length)
 
 enum { FLOATS = 20011 };
 
-/* kind 0: numbers, 1: all the same, 2: but the last one, 3: NaN. */
+/* Fills floats by kind. 0: different numbers; 1: all equal; 2: all equal except the last; 3:
+ * NaN. */
 static void fill(float *floats, int kind, int rank)
 {
     for (size_t i = 0; i < FLOATS; i++)
@@ -64,7 +65,7 @@ static void fill(float *floats, int kind, int rank)
     if (kind == 2) floats[FLOATS - 1] = -1;
 }
 
-/* Moves floats from each rank to the first one, and back. */
+/* Moves floats from each rank to the first one (`to_first`), or from the first one to each rank. */
 static void move_floats(struct dt_world *world, size_t n, int kind, bool to_first)
 {
     static float own[FLOATS], first[FLOATS], want[FLOATS], untouched[FLOATS];

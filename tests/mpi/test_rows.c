@@ -1,15 +1,18 @@
-/* Gradients of touched rows against the same gradients written out and added by hand: weights and
- * optimizer state have the same bits, with rules that update only touched rows and with those that
- * update all, with the norm, for several numbers of replicas, on one host and on several.
+/* Gradients of touched rows against the same gradients written out and added serially: weights and
+ * optimizer state must have the same bits, with rules that update only touched rows and with rules
+ * that update all, with the norm, for several numbers of replicas, on one host and on several.
  *
- * Would catch: a row that only one list has, or all; rows of two ranges, wider than a block, or of
- * a single float; a replica that touches nothing; a worker's part that ends between two rows of a
- * block; a block of the norm that rows and other floats share; a sum in another order; -0 where the
- * whole gradient has +0. On several hosts: rows that arrive before those of the last step are used,
- * a host that starts without the optimizer's state, a bank that lacks its own host's update, hosts
- * with another number of workers, or none; rows elsewhere than their inputs are in the list, rows
- * of the step before, owners whose blocks meet in a block of the norm. With a rounded wire: sums of
- * groups that some hosts round and others do not, twice, or in another order. */
+ * The cases: rows that one list has or that all have; ranges whose rows are wider than a block or a
+ * single float; a replica that touches nothing; a worker's part that ends between two rows of a
+ * block; a block of the norm with rows and other floats; hosts with different numbers of workers,
+ * or none; blocks of several owners that meet in one block of the norm.
+ *
+ * Fails if a sum has another order, or -0 where the whole gradient has +0. On several hosts, fails
+ * if rows are used before the rows of the last step have arrived, a host starts without the
+ * optimizer's state, the bank lacks its own host's update, rows do not have the places that their
+ * inputs have in the list, or rows of the previous step are used. With a rounded wire, fails if
+ * some hosts round a group's sum and others do not, or if it is rounded twice or in another
+ * order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,7 @@ enum {
     BUCKETS = 3,
     STEPS = 6,
     SPAN = 4,
-    SECOND = 130 + 500 * 45 + 77, /* where ranges begin */
+    SECOND = 130 + 500 * 45 + 77, /* the offset of the second range, and below that of the third */
     THIRD = SECOND + 9 * 2500,
     PARAMS = THIRD + 3000 + 55 + 100,
     NORM_PARAMS = PARAMS - 20
@@ -32,23 +35,23 @@ static struct dt_row_range range[RANGES] = {
     {130, 500, 45, false, .first = 5},
     {SECOND, 9, 2500, false, .first = 0},
     {THIRD, 3000, 1, false, .first = 2, .most = 400}};
-enum { INPUTS = 3002, ALWAYS = 5 }; /* of the ranges; rows that every reader reads */
+enum { INPUTS = 3002, ALWAYS = 5 }; /* inputs of all ranges together, and how many rows every worker
+                                     * reads */
 static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAMS};
 
-/* In the following trials, sums of this number of groups are rounded to bf16. */
+/* Whether the following trials round the sums of `groups` groups to bf16. */
 static bool rounds;
 static int groups = 1;
 
 struct rule {
-    bool touched_alone; /* adagrad; else momentum */
-    int calls;          /* of updates of rows */
-    bool first;         /* this is the first worker */
+    bool touched_alone; /* adagrad, which updates only touched rows; else momentum */
+    int calls;          /* of apply_rows */
+    bool first;         /* whether this is the first worker */
 };
 
 /* ---- several hosts -------------------------------------------------------------------------- */
 
-/* Ranks that share memory: all; every other one; the first half; none; all but the bank; three
- * runs. */
+/* Which ranks share memory: all; every other one; each half; none; all but the bank; each third. */
 enum place { TOGETHER, IN_TURN, HALVES, ALONE, BANK_ALONE, THIRDS, PLACES } place;
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
@@ -70,21 +73,23 @@ static uint32_t mix(uint64_t step, int replica, size_t i)
     return bits ^ bits >> 13;
 }
 
-/* Every 4th replica touches nothing at every third step; row 7 is touched by all others. */
+/* Every fourth replica touches nothing at every third step; all others touch row 7. */
 static bool touches(uint64_t step, int replica, int in, size_t row)
 {
     if (replica % 4 == 1 && step % 3 == 0) return false;
     return row == 7 || mix(step + 100 * (uint64_t)(in + 1), replica, row) % 11 == 0;
 }
 
-/* Depends on the weights, so that a stale or torn read shows. Every 5th is -0 at all replicas. */
+/* The gradient depends on the weights, so that a stale or torn read shows. Every fifth value is -0
+ * at all replicas. */
 static float gradient(uint64_t step, int replica, const float *weights, size_t i)
 {
     if (i % 5 == 0) return -0.0f;
     return (float)(mix(step, replica, i) & 0xffff) / 65536 - 0.5f + 0.3f * weights[i];
 }
 
-/* touched: NULL, or where to list rows. */
+/* Writes a gradient: all floats if `touched` is NULL, else only touched rows, which `touched` then
+ * lists, and the floats outside rows. */
 static void make_gradient(uint64_t step, int replica, const float *weights,
                           const struct dt_touched *touched, float *grad)
 {
@@ -113,14 +118,14 @@ static void apply_floats(const struct rule *rule, double norm2, size_t n, const 
     const float scale = norm2 > 0 ? (float)(1 / sqrt(norm2)) : 1;
     for (size_t i = 0; i < n; i++) {
         const float g = grad[i] * scale;
-        /* Momentum's sign shows the sign of a zero. */
+        /* The sign of momentum shows that of a zero gradient. */
         state[i] = rule->touched_alone ? state[i] + g * g
                                        : copysignf(0.9f * fabsf(state[i]) + fabsf(g), g);
         out[i] = weights[i] - 0.1f * (rule->touched_alone ? g / (sqrtf(state[i]) + 1e-10f) : state[i]);
     }
 }
 
-/* The first worker is late with the last update: a bank on its host must wait for it. */
+/* The first worker is late with the last update, for which a bank on its host must wait. */
 static void be_late(const struct rule *rule, const struct dt_update_info *info, size_t offset)
 {
     if (rule->first && info->step == STEPS - 1 && offset == THIRD) dt__sleep_secs(20e-3);
@@ -149,7 +154,7 @@ static void apply_rows(void *arg, const struct dt_update_info *info,
 
 /* ---- reference ------------------------------------------------------------------------------ */
 
-/* Initial weights and state. */
+/* Sets the initial weights and state. */
 static void fill(float *weights, float *state)
 {
     for (size_t i = 0; i < PARAMS; i++) {
@@ -165,7 +170,8 @@ static bool in_rows(size_t at)
     return false;
 }
 
-/* Rounds to multiples of 2^-7 of its power of two: a sum, or, keeping the error, whole floats. */
+/* Returns the value, plus *error unless `error` is NULL, rounded to a multiple of 2^-7 times its
+ * power of two; *error gets the new error. */
 static float rounded(float value, float *error)
 {
     uint32_t bits;
@@ -179,7 +185,8 @@ static float rounded(float value, float *error)
     return result;
 }
 
-/* Sums over each group's replicas, rounded: rows as they are, other floats with what was left before. */
+/* Sums over the replicas of each group and rounds: in rows without, elsewhere with the errors of
+ * earlier steps. */
 static void sum_groups(int replicas, float **grad, float **error, float **given, float *sum)
 {
     for (size_t i = 0; i < PARAMS; i++) {
@@ -191,7 +198,7 @@ static void sum_groups(int replicas, float **grad, float **error, float **given,
     }
 }
 
-/* out: (2 PARAMS) weights and state. */
+/* Trains serially; `out` (2 PARAMS) gets weights and state. */
 static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 {
     float *grad[7], *given[7], *error[8], *sum = calloc(PARAMS, sizeof *sum), *fresh = calloc(PARAMS, sizeof *sum);
@@ -199,7 +206,7 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
         grad[r] = calloc(PARAMS, sizeof(float));
     for (int g = 0; g < groups; g++)
         given[g] = calloc(PARAMS, sizeof(float));
-    for (int g = 0; g <= groups; g++) /* the last one is the update's */
+    for (int g = 0; g <= groups; g++) /* the last one is the error of the update */
         error[g] = calloc(PARAMS, sizeof(float));
     fill(out, out + PARAMS);
     for (uint64_t step = 0; step < STEPS; step++) {
@@ -225,7 +232,7 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 
 /* ---- the same, distributed ------------------------------------------------------------------ */
 
-/* The inputs whose rows this worker will read in a step; step STEPS: none. */
+/* Lists the inputs whose rows this worker reads in `step`; at STEPS it lists none. */
 static void list_needs(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step)
 {
     const struct dt_touched *needs = dt__exchange_needs(x);
@@ -244,7 +251,7 @@ static void list_needs(struct dt_world *world, struct dt_exchange *x, int replic
     }
 }
 
-/* The weights at their places; NAN where they are not known. */
+/* Writes the weights to their places in the flat vector, and NAN where this worker has none. */
 static void view_weights(const struct dt_exchange *x, float *view)
 {
     const struct dt_touched *inputs = dt__exchange_inputs(x);
@@ -286,9 +293,9 @@ static int bank_ask_nothing(void *arg)
     return DT_ASK_NONE;
 }
 
-static struct dt_exchange_times times; /* not looked at */
+static struct dt_exchange_times times; /* not read here */
 
-/* Trains; at the bank, out has weights and state. */
+/* Trains with the exchange; on the bank, `out` gets weights and state. */
 static int train(struct dt_world *world, int replicas, bool norm, struct rule *rule, float *out)
 {
     const struct dt_exchange_spec spec = {.kind = place == TOGETHER ? DT_EXCHANGE_NODE
@@ -329,7 +336,7 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
         } else {
             dt__exchange_serve_span(x, step, until, bank_ask_nothing, NULL, &step);
         }
-        /* The bank may save its values: no rank waits for the others first. */
+        /* the bank may save its values: no rank waits for the others first */
         dt__exchange_gather(x, true);
         for (int v = 0; v < 2 && world->is_bank; v++)
             memcpy(out + v * PARAMS, dt__exchange_vectors(x)[v], PARAMS * sizeof(float));
@@ -339,7 +346,7 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
     return failed;
 }
 
-/* *expected: what it comes to at each place, once it has been worked out. */
+/* Compares a run with the serial one; *expected caches the result of the latter for all places. */
 static int compare(struct dt_world *world, int replicas, bool norm, bool touched_alone, float **expected)
 {
     float *out = calloc(2 * PARAMS, sizeof *out);
@@ -373,7 +380,7 @@ int main(void)
 {
     enum { CASES = 4, VARIANTS = 4 };
     static const int replicas[CASES] = {1, 3, 5, 7};
-    static float *expected[CASES][VARIANTS][2]; /* until the process ends */
+    static float *expected[CASES][VARIANTS][2]; /* kept until the process ends */
     struct dt_world *world;
     int failures = 0, all;
     if (dt_world_create(&world)) return 1;

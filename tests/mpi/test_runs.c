@@ -1,10 +1,11 @@
-/* Two runs, one behind the other, in a program that has its own MPI: the second has the bits of the first, and
- * the program's MPI goes on. Would catch state that a run leaves behind in the world or the library.
+/* Two runs, one after the other, in a program that has its own MPI: the second has the bits of the
+ * first, and the program's MPI still works afterwards. Fails if a run leaves state behind in the
+ * world or the library.
  *
- * A step of more rows than go through the network at once may take longer than run.stall_secs.
+ * A step with more rows than a network takes in one pass may last longer than run.stall_secs.
  *
- * What goes wrong with the rows of one rank is an error on all; what only the exchange can tell, on several hosts, or a
- * step, is one on the evaluator too, in the same words. */
+ * Wrong rows on one rank are an error on all ranks. An error that only the exchange on several
+ * hosts, or a step, can detect is also one on the evaluator, with the same text. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void record_crc(void *arg, const char *json)
     if (at) memcpy(arg, at + strlen("\"params_crc32c\":\""), 8);
 }
 
-static bool in_turn; /* ranks seem to be on two hosts */
+static bool in_turn; /* ranks act as if they alternated between two hosts */
 
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
@@ -35,7 +36,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     return MPI_Comm_split(comm, rank % 2, key, out);
 }
 
-/* Touched rows that nobody knows of: async sends whole gradients between hosts. */
+/* Touched rows cannot be exchanged here: async sends whole gradients between hosts. */
 static void expect_refusal_on_hosts(const char *dir)
 {
     static const char *const SETTINGS[] = {"data.eval_fraction=0.5", "eval.dedicated=yes", "train.lazy=yes",
@@ -86,7 +87,7 @@ static dt_status train(struct dt_world *world, const char *dir, const struct dt_
     return status;
 }
 
-/* A loss that takes half a second for as many rows as go through the network at once. */
+/* A loss that takes half a second for each pass of a network, 4,096 rows. */
 static double slow_loss(void *arg, int n, const float *outputs, const float *targets, float *gradient)
 {
     enum { AT_ONCE = 4096 };
@@ -98,7 +99,7 @@ static double slow_loss(void *arg, int n, const float *outputs, const float *tar
 
 static void expect_long_step(struct dt_world *world, const char *dir)
 {
-    enum { MANY = 2 * 5 * 4096 }; /* of two workers */
+    enum { MANY = 2 * 5 * 4096 }; /* rows for both workers */
     static float x[MANY];
     long losses = 0;
     const struct dt_arrays rows = {.size = sizeof(struct dt_arrays),
@@ -126,7 +127,7 @@ static void expect_long_step(struct dt_world *world, const char *dir)
     dt__config_free(&config);
 }
 
-/* Options that only one rank passes. */
+/* Only one rank passes an option, which must be an error. */
 static void expect_same_options(struct dt_world *world, const char *dir, const struct dt_arrays *rows)
 {
     static long losses;
@@ -139,7 +140,7 @@ static void expect_same_options(struct dt_world *world, const char *dir, const s
         given[i].size = sizeof given[i];
     snprintf(settings, sizeof settings, "run.dir=%s\nmodel.hidden=4", dir);
     for (int i = 0; i < 4; i++) {
-        const int odd = i % 2 * 2; /* the rank */
+        const int odd = i % 2 * 2; /* the rank that passes the option */
         EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings),
                "%s", dt_error_text());
         EXPECT(dt_train(world, &config, &given[world->rank == odd ? i / 2 : 2]) == DT_EUSAGE, "%s", dt_error_text());
@@ -150,7 +151,7 @@ static void expect_same_options(struct dt_world *world, const char *dir, const s
     }
 }
 
-static bool saves_late; /* this rank's files take long to reach the disk */
+static bool saves_late; /* files of this rank take long to reach the disk */
 
 int fsync(int fd)
 {
@@ -163,8 +164,8 @@ static void count_evaluations(void *arg, const char *json)
     *(int *)arg += strstr(json, "\"kind\":\"eval\"") != NULL;
 }
 
-/* A program that trains by itself may ask for a stop in the midst of a round of local steps, here of 50 s, and that waits
- * no longer for the round's end than one of many ranks. */
+/* A program that trains on one rank may ask for a stop in the middle of a round of local steps,
+ * here of 50 s. Like one of many ranks, it must not wait for the end of the round. */
 static bool stop_at_once(void *arg)
 {
     (void)arg;
@@ -198,9 +199,9 @@ static void count_first_saves(void *arg, const char *json)
     record_crc((char *)arg + sizeof(int), json);
 }
 
-/* A search: ranks divide into worlds that train at the same time, run after run, each in its own directory. All
- * end with the same bits, whatever the number of ranks, and none saves step 0. Would catch state that worlds or runs
- * share. */
+/* A search: ranks divide into worlds that train at the same time, run after run, each in its own
+ * directory. All end with the same bits, whatever the number of ranks, and none saves step 0. Fails
+ * if worlds or runs share state. */
 static void expect_trials(int rank, const char *top, const struct dt_arrays *rows)
 {
     enum { TRIALS = 3 };
@@ -236,8 +237,8 @@ static void expect_trials(int rank, const char *top, const struct dt_arrays *row
     EXPECT(rank > 1 || (*first.crc && strcmp(trial[1].crc, trial[0].crc)), "another batch has no other bits");
 }
 
-/* A run fails while its evaluator exports step 0: that result is none of the next run, whose evaluator measures its last
- * step alone. */
+/* A run fails while its evaluator exports step 0. That result must not reach the next run, whose
+ * evaluator measures only its own last step. */
 static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const struct dt_arrays *rows)
 {
     static const char *const FAILS = "train.lr=1e9\ntrain.weight_decay=1e9\ntest.slow_rank=1\ntest.slow_secs=0.3\n",
@@ -295,7 +296,7 @@ int main(int argc, char **argv)
     if (rank == 1) rows.rows--;
     EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "differ from rank 0's") != NULL, "%s", dt_error_text());
-    rows.rows = ROWS; /* other values alone, at a rank; then at all of them, of a run that goes on */
+    rows.rows = ROWS; /* one rank has another value; then all have it, in a run that continues */
     if (rank == 1) x[7] += 1;
     EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "differ from rank 0's") != NULL, "%s", dt_error_text());

@@ -1,6 +1,6 @@
 /* The exchange of split layers: every row and column arrives where it belongs, on one node and with
- * each rank a separate node. Would catch rows of another replica, a part at the wrong owner, a sum
- * in another order, and a wait that not all workers take part in. */
+ * each rank as a separate node. Fails if rows of another replica arrive, a part goes to the wrong
+ * owner, a sum has another order, or a wait does not include all workers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +17,15 @@ static float value(int step, int layer, size_t row, size_t column)
     return (float)(step * 7919 + layer * 131 + (int)row * 4099 + (int)column);
 }
 
-/* Columns that travel of a part, and where they begin: of a softmax what parts say of a row. */
+/* Returns the first column that is exchanged for a part; for a softmax, columns are the floats that
+ * each part reports about a row. */
 static size_t part_begin(int layer, int part)
 {
     if (layers[layer].softmax) return (size_t)part * sizeof(struct dt_softmax_part) / sizeof(float);
     return dt__split_cut(layers[layer].nout, (size_t)part, PARTS);
 }
 
-/* Part p of the gradient by an input: floats whose sum depends on the order. */
+/* Returns what a part adds to the gradient of an input: floats whose sum depends on the order. */
 static float addend(int part, size_t row, size_t column)
 {
     static const float size[PARTS] = {1e8f, 1.0f, -1e8f, 3.0f, 1e-3f};
@@ -44,7 +45,7 @@ static int ask_nothing(void *arg)
     return DT_ASK_NONE;
 }
 
-/* Writes, or reads, the rows of a matrix (rows, width) that are stored in ranges. */
+/* Writes, or checks, the rows of a part, a matrix of `width` columns. */
 static void part_rows(float *part, int first, int end, size_t width, int step, int layer,
                       size_t column, bool write)
 {
@@ -79,7 +80,8 @@ static void pass_inputs(struct dt_split *split, int step, int l, int first, int 
     }
 }
 
-/* home: owners have all rows, and workers get theirs; else the other way. */
+/* home: each owner has all rows of its part, and workers get their rows; else workers have their
+ * rows, and owners get all. */
 static void pass_outputs(struct dt_split *split, const struct dt_world *world, int step, int l,
                          int first, int end, bool home)
 {
@@ -108,7 +110,7 @@ static void pass_sums(struct dt_split *split, int l, int first, int end)
                     float part[PARTS];
                     for (int p = 0; p < PARTS; p++)
                         part[p] = addend(p, r, at + c);
-                    /* subtrees of five leaves: 0-1, 2-3, 0-3 and leaves */
+                    /* partial sums of five leaves: 0-1, 2-3, 0-3, and single leaves */
                     float sum = part[begin];
                     if (stop - begin >= 2) sum = part[begin] + part[begin + 1];
                     if (stop - begin >= 4) sum = sum + (part[2] + part[3]);
@@ -132,7 +134,7 @@ static void pass_sums(struct dt_split *split, int l, int first, int end)
     free(rows);
 }
 
-static struct dt_exchange_times times; /* not looked at */
+static struct dt_exchange_times times; /* not read here */
 
 static void test_exchange(struct dt_world *world, int kind)
 {
@@ -183,7 +185,7 @@ int main(void)
     if (dt_world_create(&world)) return 1;
     dt__world_set_roles(world, false);
     test_exchange(world, DT_EXCHANGE_NODE);
-    test_exchange(world, DT_EXCHANGE_REDUCE); /* each rank is a node */
+    test_exchange(world, DT_EXCHANGE_REDUCE); /* each rank is a separate node */
     const int rank = world->rank;
     dt_world_destroy(world);
     if (rank == 0) printf("%s\n", failures ? "failed" : "ok");

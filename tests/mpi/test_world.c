@@ -5,14 +5,15 @@
  *                          and none waits forever; a spec beyond its bounds; a gather beyond 2 GiB
  *   test_world hang SECS   rank 1 hangs in the start: the watchdog ends the job
  *   test_world killed      rank 1 is killed: a surviving rank names it
- *   test_world stopped     rank 0 is stopped as soon as it starts, before its watchdog has looked
+ *   test_world stopped     rank 0 is stopped before its watchdog has looked once
+ *   test_world part        hosts leave one after the other: the bank still gets their last messages
  *   test_world single      an MPI without thread support: one error
- *   test_world stays       rank 1 is stopped before it has ended MPI: the others exit, with their code
+ *   test_world stays       rank 1 is stopped before it ends MPI: the others exit with their code
  *   test_world refused     the same after a start that failed
  *   test_world late        rank 1 appears late in its host's table: no rank takes that for a stall
  *
- * Would catch a rank that ends before the others know of it, a start or an end without a watchdog,
- * counts that do not fit an int. */
+ * Fails if a rank ends before the others know of its error, if the watchdog does not cover a start
+ * or an end, or if a count does not fit an int. */
 #include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ static int rank, size;
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
-static int countdown; /* the call that fails; 0: none */
+static int countdown; /* the call that fails, counted from 1; 0: none */
 static bool fails_now(void)
 {
     return countdown > 0 && --countdown == 0;
@@ -64,7 +65,7 @@ int __wrap_sched_getaffinity(pid_t pid, size_t bytes, void *set)
     return __real_sched_getaffinity(pid, bytes, set);
 }
 
-static pthread_t late_thread; /* whose looks at the clock take longer than a watchdog's from look to look */
+static pthread_t late_thread; /* a thread whose reads of the clock are slow */
 static bool is_late;
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
@@ -94,7 +95,7 @@ static void update(void *arg, const struct dt_update_info *info, size_t offset, 
     (void)arg, (void)info, (void)offset, (void)n, (void)grad, (void)vectors, (void)out;
 }
 
-static struct dt_exchange_times times; /* not looked at */
+static struct dt_exchange_times times; /* not read here */
 static const size_t bucket_end[] = {1000, 5000};
 static struct dt_exchange_spec exchange_spec(int kind)
 {
@@ -135,7 +136,8 @@ static dt_status start_window(struct started *started)
     return start_async(started, DT_ASYNC_WINDOW);
 }
 
-/* All ranks fail alike, with rank 1's place in the message; until N is beyond what the start asks for. */
+/* Lets the Nth allocation or thread of rank 1 fail, for N from 1 up to the number that the start
+ * needs. All ranks must fail alike, with rank 1 in the message. */
 static void fail_every(const char *name, dt_status (*start)(struct started *),
                        struct started *started)
 {
@@ -177,7 +179,7 @@ static void refuse_specs(struct dt_world *world)
 
 /* ---- a gather beyond 2 GiB ------------------------------------------------------------------ */
 
-static size_t gathered; /* bytes that MPI was asked to send */
+static size_t gathered; /* bytes passed to MPI */
 static bool fake_send;
 int __real_MPI_Isend(const void *from, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                      MPI_Request *request);
@@ -249,7 +251,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     return PMPI_Comm_split_type(comm, type, key, info, out);
 }
 
-/* Hosts leave one after the other: their last messages come while the bank still works. */
+/* Hosts leave one after the other: their last messages arrive while the bank still works. */
 static void part(void)
 {
     struct dt_world *world;
@@ -257,7 +259,7 @@ static void part(void)
     are_apart = true;
     const dt_status status = dt_world_attach(&comm, 60, &world);
     EXPECT(!status, "%s", dt_error_text());
-    if (rank == 0) { /* a rank that has not been heard has no known phase */
+    if (rank == 0) { /* a rank that has sent no heartbeat yet has no known phase */
         struct dt_rank_status other;
         dt__world_heartbeat(world, "the bank's own", 17);
         dt__world_watch(world, 60);
@@ -291,8 +293,9 @@ static void be_single(void)
     dt__world_end(NULL, DT_OK);
 }
 
-/* A good end has a minute and more, once all ranks have come to it; that need not be waited for here. */
-static _Atomic int *bank_has_come; /* NULL: not to be waited for */
+/* A regular end has a time limit of a minute or more, which starts once all ranks have come to it.
+ * The test does not wait that long. */
+static _Atomic int *bank_has_come; /* NULL: the end need not wait for the bank */
 unsigned __real_alarm(unsigned secs);
 unsigned __wrap_alarm(unsigned secs);
 unsigned __wrap_alarm(unsigned secs)
