@@ -55,8 +55,8 @@ static void expect_weights(const struct dt_async *async, const float *weights, c
         if (has_rows && i < range_end(0))
             right = weights[i] <= number && weights[i] == weights[i - i % WIDTH];
         if (!right) {
-            EXPECT(right, "%s: weight %zu is %g, the last of the slice is %g", when, i, (double)weights[i],
-                   (double)number);
+            EXPECT(right, "%s: weight %zu is %g, the last of the slice is %g", when, i,
+                   (double)weights[i], (double)number);
             return;
         }
     }
@@ -106,7 +106,8 @@ static void expect_waits(struct dt_async *async)
             dt__world_rank_status(staggered, r, &status);
         } while (r != staggered->rank && !(status.wait[0] && status.idle_secs > 0.2) &&
                  dt__clock_secs() < until);
-        EXPECT(r == staggered->rank || status.wait[0], "rank %d, %s, does not appear to wait", r, status.phase);
+        EXPECT(r == staggered->rank || status.wait[0], "rank %d, %s, does not appear to wait", r,
+               status.phase);
     }
 }
 
@@ -222,7 +223,7 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gradients)
 {
     const bool bank = world->is_bank;
-    const uint64_t end[8] = {gradients / 20,    gradients / 2,     gradients / 2 + 1,
+    const uint64_t end[8] = {gradients / 20,    gradients / 2,      gradients / 2 + 1,
                              gradients / 2 + 5, gradients / 2 + 40, gradients / 2 + 41,
                              gradients / 4 * 3, gradients};
     uint64_t step = 0, sent = 0;
@@ -266,8 +267,8 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
 /* Each worker leaves the span after one gradient, which must not be lost, whether the bank starts
  * to serve at once or `late`; no rank waits for the workers that left. Returns how many gradients
  * this worker has sent. */
-static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool late, uint64_t *step,
-                            uint64_t sent)
+static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool late,
+                            uint64_t *step, uint64_t sent)
 {
     dt__async_start(async, *step, *step + 1000, false);
     if (world->is_bank) {
@@ -314,7 +315,8 @@ int main(int argc, char **argv)
                                  .update_rows = update_rows,
                                  .staleness = STALENESS,
                                  .active = active,
-                                 .owners = getenv("OWNERS") ? (int)strtol(getenv("OWNERS"), NULL, 10) : 0,
+                                 .owners =
+                                     getenv("OWNERS") ? (int)strtol(getenv("OWNERS"), NULL, 10) : 0,
                                  .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};
     struct dt_async *async;
     double start = dt__clock_secs();

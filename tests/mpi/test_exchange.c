@@ -71,7 +71,8 @@ static float round_bf16(float value)
     memcpy(&bits, &value, sizeof bits);
     bits &= 0x7f800000u;
     memcpy(&power, &bits, sizeof power);
-    return value == 0 ? 0 : (float)(rint((double)value / (double)power * 128) / 128 * (double)power);
+    return value == 0 ? 0
+                      : (float)(rint((double)value / (double)power * 128) / 128 * (double)power);
 }
 
 /* Adds the errors to the values, rounds these, and keeps the new errors. Blocks end at multiples of
@@ -141,11 +142,19 @@ static void serial(int replicas, int steps, bool norm, float rate, float **vecto
  * are the gradient itself: the tiles that are summed must have the values that a worker gave in
  * this step. */
 enum { ROWS = 300, COLUMNS = 200 };
-static const struct dt_factored matrix = {.offset = 1234, .rows = ROWS, .columns = COLUMNS, .tile_rows = 64,
-                                          .tile_columns = 128, .bytes = ROWS * COLUMNS * sizeof(float)};
+static const struct dt_factored matrix = {.offset = 1234,
+                                          .rows = ROWS,
+                                          .columns = COLUMNS,
+                                          .tile_rows = 64,
+                                          .tile_columns = 128,
+                                          .bytes = ROWS * COLUMNS * sizeof(float)};
 /* The same matrix, with more bytes of factors than /dev/shm has. */
-static const struct dt_factored large = {.offset = 1234, .rows = ROWS, .columns = COLUMNS, .tile_rows = 64,
-                                         .tile_columns = 128, .bytes = (size_t)1 << 40};
+static const struct dt_factored large = {.offset = 1234,
+                                         .rows = ROWS,
+                                         .columns = COLUMNS,
+                                         .tile_rows = 64,
+                                         .tile_columns = 128,
+                                         .bytes = (size_t)1 << 40};
 static const struct dt_factored *factored; /* the matrix of the following trials; NULL: none */
 static float *copies;                      /* (ROWS, COLUMNS) that all ranks share; NULL: gradients
                                             * of matrices are whole */
@@ -159,12 +168,14 @@ static void give_factors(float *grad, float *factors)
         grad[matrix.offset + i] = NAN;
 }
 
-static dt_status make_tile(void *arg, int index, const void *factors, struct dt_tile tile, float *out)
+static dt_status make_tile(void *arg, int index, const void *factors, struct dt_tile tile,
+                           float *out)
 {
     (void)arg;
     EXPECT(index == 0, "matrix %d", index);
     for (size_t r = 0; r < tile.rows; r++)
-        memcpy(out + r * tile.columns, (const float *)factors + (tile.row + r) * COLUMNS + tile.column,
+        memcpy(out + r * tile.columns,
+               (const float *)factors + (tile.row + r) * COLUMNS + tile.column,
                tile.columns * sizeof(float));
     return DT_OK;
 }
@@ -177,7 +188,8 @@ static void apply_tile(void *arg, const struct dt_update_info *info, int index, 
     for (size_t r = 0; r < tile.rows; r++) {
         const size_t at = (tile.row + r) * COLUMNS + tile.column;
         float *weights = vectors[0] + matrix.offset + at;
-        apply(arg, info, matrix.offset + at, tile.columns, grad + r * tile.columns, vectors, weights);
+        apply(arg, info, matrix.offset + at, tile.columns, grad + r * tile.columns, vectors,
+              weights);
         for (size_t c = 0; copies && c < tile.columns; c++)
             copies[at + c] = -weights[c];
     }
@@ -248,7 +260,8 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
 
 /* Bytes of sums and weights that this rank has sent. */
 static size_t sent;
-int MPI_Isend(const void *bytes, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *out)
+int MPI_Isend(const void *bytes, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *out)
 {
     if (tag == DT__TAG_SUMS || tag == DT__TAG_WEIGHTS) sent += (size_t)n;
     return PMPI_Isend(bytes, n, type, to, tag, comm, out);
@@ -323,7 +336,8 @@ static int worker_step(struct dt_world *world, struct dt_exchange *x, const stru
     const float before = dt__exchange_weights(x)[0], after = dt__exchange_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--) {
         dt__exchange_ready(x, b);
-        if (b == BUCKETS / 2) dawdle(world, (uint64_t)step + STEPS); /* at this point sums exist,
+        if (b == BUCKETS / 2)
+            dawdle(world, (uint64_t)step + STEPS); /* at this point sums exist,
                                                                       * but their norm does not */
     }
     if (long_steps) compute_on(x, before, after);
@@ -370,12 +384,14 @@ static float **serial_once(const struct trial *trial, int steps, float rate)
     };
     static struct known *first;
     struct known *known = first;
-    while (known && (known->wire != rounding.wire || known->groups != rounding.groups || known->steps != steps ||
-                     known->replicas != trial->replicas || known->norm != trial->norm))
+    while (known && (known->wire != rounding.wire || known->groups != rounding.groups ||
+                     known->steps != steps || known->replicas != trial->replicas ||
+                     known->norm != trial->norm))
         known = known->next;
     if (known) return known->vectors;
     known = calloc(1, sizeof *known);
-    *known = (struct known){rounding.wire, rounding.groups, trial->replicas, steps, trial->norm, {NULL}, first};
+    *known = (struct known){
+        rounding.wire, rounding.groups, trial->replicas, steps, trial->norm, {NULL}, first};
     for (int v = 0; v < 10; v++)
         known->vectors[v] = calloc(PARAMS, sizeof(float));
     serial(trial->replicas, steps, trial->norm, rate, known->vectors, known->vectors + 3);
@@ -402,24 +418,24 @@ static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
 {
     memory = trial->alone ? (unsigned)(NO_SPACE + trial->replicas % 3) : SPACE;
     return (struct dt_exchange_spec){.kind = trial->alone ? DT_EXCHANGE_AUTO : trial->kind,
-                                    .params = PARAMS,
-                                    .times = &times,
-                                    .buckets = BUCKETS,
-                                    .bucket_end = bucket_end,
-                                    .replicas = trial->replicas,
-                                    .wire.kind = rounding.wire,
-                                    .wire.groups = rounding.groups,
-                                    .wire.params = WIRE_PARAMS,
-                                    .vectors = rounding.wire ? 3 : 2,
-                                    .norm.needed = trial->norm,
-                                    .norm.params = NORM_PARAMS,
-                                    .factored = factored,
-                                    .matrices = factored != NULL,
-                                    .tile = make_tile,
-                                    .update_tile = apply_tile,
-                                    .copies = factored ? ROWS * COLUMNS * sizeof *copies : 0,
-                                    .update = apply,
-                                    .arg = rate};
+                                     .params = PARAMS,
+                                     .times = &times,
+                                     .buckets = BUCKETS,
+                                     .bucket_end = bucket_end,
+                                     .replicas = trial->replicas,
+                                     .wire.kind = rounding.wire,
+                                     .wire.groups = rounding.groups,
+                                     .wire.params = WIRE_PARAMS,
+                                     .vectors = rounding.wire ? 3 : 2,
+                                     .norm.needed = trial->norm,
+                                     .norm.params = NORM_PARAMS,
+                                     .factored = factored,
+                                     .matrices = factored != NULL,
+                                     .tile = make_tile,
+                                     .update_tile = apply_tile,
+                                     .copies = factored ? ROWS * COLUMNS * sizeof *copies : 0,
+                                     .update = apply,
+                                     .arg = rate};
 }
 
 static void try_exchange(struct dt_world *world, const struct trial *trial)
@@ -447,8 +463,7 @@ static void try_exchange(struct dt_world *world, const struct trial *trial)
     int expected =
         trial->stop_step < 0 ? STEPS : trial->stop_step + !(trial->stop_ask & DT_ASK_ERROR);
     EXPECT(step == (uint64_t)expected, "ended at step %d", (int)step);
-    if (world->is_bank && !(asked & DT_ASK_ERROR))
-        compare(trial, x, (int)step, rate);
+    if (world->is_bank && !(asked & DT_ASK_ERROR)) compare(trial, x, (int)step, rate);
     dt__exchange_destroy(x);
 }
 
@@ -519,15 +534,16 @@ static void try_wires(struct dt_world *world)
     const struct {
         int wire, replicas, groups;
         bool norm;
-    } cases[] = {{DT_WIRE_BF16, 5, 2, false}, {DT_WIRE_BF16, 7, 7, true}, {DT_WIRE_Q8, 1, 1, false},
-                 {DT_WIRE_Q8, 6, 3, true},    {DT_WIRE_Q8, 7, 1, false},  {DT_WIRE_Q8, 5, 2, false}};
+    } cases[] = {{DT_WIRE_BF16, 5, 2, false}, {DT_WIRE_BF16, 7, 7, true},
+                 {DT_WIRE_Q8, 1, 1, false},   {DT_WIRE_Q8, 6, 3, true},
+                 {DT_WIRE_Q8, 7, 1, false},   {DT_WIRE_Q8, 5, 2, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int place = 0; place < 3; place++) {
             rounding.wire = cases[i].wire;
             rounding.groups = cases[i].groups;
             in_turn = place == 1;
-            try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, cases[i].replicas, cases[i].norm,
-                                               -1, 0, 0, place == 2});
+            try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, cases[i].replicas,
+                                                cases[i].norm, -1, 0, 0, place == 2});
         }
     rounding.wire = DT_WIRE_F32;
     rounding.groups = 1;
@@ -543,11 +559,12 @@ static void try_factors(struct dt_world *world)
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int norm = 0; norm < 2; norm++) {
             factored = &matrix;
-            try_exchange(world, &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
+            try_exchange(world,
+                         &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
             factored = &large;
             if (world->size > 1) /* alone, a process needs no shared memory */
                 try_exchange(world,
-                            &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
+                             &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
         }
     factored = &matrix;
     try_exchange(world, &(struct trial){DT_EXCHANGE_NODE, 3, false, 6, DT_ASK_ERROR, 0, false});
@@ -567,7 +584,8 @@ static void share_work(struct dt_world *world)
     for (int norm = 0; norm < 2; norm++) {
         updated = sent = 0;
         try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 4, norm, -1, 0, 0, false});
-        const double floats = (double)updated / STEPS / PARAMS, vectors = (double)sent / STEPS / (4 * PARAMS);
+        const double floats = (double)updated / STEPS / PARAMS,
+                     vectors = (double)sent / STEPS / (4 * PARAMS);
         const double fraction =
             world->is_worker ? 0.25 : 0; /* the bank's serial reference updates all */
         EXPECT(!world->is_worker || fabs(floats - fraction) < 0.025, "updates %g of the vector",
@@ -592,13 +610,12 @@ int main(void)
         try_exchange(world, &(struct trial){kind, 3, false, 6, DT_ASK_STOP, 0, false});
         try_exchange(world, &(struct trial){kind, 3, false, 6, DT_ASK_ERROR, 0, false});
     }
-    for (int kind = DT_EXCHANGE_REDUCE; kind <= DT_EXCHANGE_ORDERED && world->size > 1;
-         kind++)
+    for (int kind = DT_EXCHANGE_REDUCE; kind <= DT_EXCHANGE_ORDERED && world->size > 1; kind++)
         try_bank_ask(world, kind, false);
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int norm = 0; norm < 2; norm++)
             try_exchange(world,
-                        &(struct trial){DT_EXCHANGE_ORDERED, replicas[i], norm, -1, 0, 0, true});
+                         &(struct trial){DT_EXCHANGE_ORDERED, replicas[i], norm, -1, 0, 0, true});
     try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 3, false, 6, DT_ASK_STOP, 0, true});
     try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
     try_ask_once(world, DT_EXCHANGE_ORDERED, true);
@@ -618,7 +635,7 @@ int main(void)
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int norm = 0; norm < 2; norm++)
             try_exchange(world,
-                        &(struct trial){DT_EXCHANGE_ORDERED, replicas[i], norm, -1, 0, 0, false});
+                         &(struct trial){DT_EXCHANGE_ORDERED, replicas[i], norm, -1, 0, 0, false});
     int all = failures;
     DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     if (world->is_bank) printf("test_exchange: %s\n", all ? "failed" : "passed");

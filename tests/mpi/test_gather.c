@@ -78,8 +78,10 @@ static void move_floats(struct dt_world *world, size_t n, int kind, bool to_firs
         dt__ranks_move(world->trainers, rank, to_first, own, first, n);
         if (!(to_first ? has_first : has_own)) continue;
         const float *got = to_first ? first : own;
-        EXPECT(!memcmp(got, want, n * sizeof *got), "%zu floats of kind %d, rank %d, %d", n, kind, rank, to_first);
-        EXPECT(!memcmp(got + n, untouched, (FLOATS - n) * sizeof *got), "floats after, kind %d", kind);
+        EXPECT(!memcmp(got, want, n * sizeof *got), "%zu floats of kind %d, rank %d, %d", n, kind,
+               rank, to_first);
+        EXPECT(!memcmp(got + n, untouched, (FLOATS - n) * sizeof *got), "floats after, kind %d",
+               kind);
     }
 }
 

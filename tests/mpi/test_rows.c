@@ -31,11 +31,13 @@ enum {
     PARAMS = THIRD + 3000 + 55 + 100,
     NORM_PARAMS = PARAMS - 20
 };
-static struct dt_row_range range[RANGES] = {
-    {130, 500, 45, false, .first = 5},
-    {SECOND, 9, 2500, false, .first = 0},
-    {THIRD, 3000, 1, false, .first = 2, .most = 400}};
-enum { INPUTS = 3002, ALWAYS = 5 }; /* inputs of all ranges together, and how many rows every worker
+static struct dt_row_range range[RANGES] = {{130, 500, 45, false, .first = 5},
+                                            {SECOND, 9, 2500, false, .first = 0},
+                                            {THIRD, 3000, 1, false, .first = 2, .most = 400}};
+enum {
+    INPUTS = 3002,
+    ALWAYS = 5
+}; /* inputs of all ranges together, and how many rows every worker
                                      * reads */
 static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAMS};
 
@@ -67,8 +69,8 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
 
 static uint32_t mix(uint64_t step, int replica, size_t i)
 {
-    uint32_t bits = (uint32_t)i * 2246822519u ^ (uint32_t)step * 2654435761u ^
-                    (uint32_t)replica * 40503u;
+    uint32_t bits =
+        (uint32_t)i * 2246822519u ^ (uint32_t)step * 2654435761u ^ (uint32_t)replica * 40503u;
     bits = (bits ^ bits >> 15) * 2246822519u;
     return bits ^ bits >> 13;
 }
@@ -121,7 +123,8 @@ static void apply_floats(const struct rule *rule, double norm2, size_t n, const 
         /* The sign of momentum shows that of a zero gradient. */
         state[i] = rule->touched_alone ? state[i] + g * g
                                        : copysignf(0.9f * fabsf(state[i]) + fabsf(g), g);
-        out[i] = weights[i] - 0.1f * (rule->touched_alone ? g / (sqrtf(state[i]) + 1e-10f) : state[i]);
+        out[i] =
+            weights[i] - 0.1f * (rule->touched_alone ? g / (sqrtf(state[i]) + 1e-10f) : state[i]);
     }
 }
 
@@ -138,9 +141,8 @@ static void apply(void *arg, const struct dt_update_info *info, size_t offset, s
     apply_floats(arg, info->norm2, n, grad, vectors[0] + offset, vectors[1] + offset, out);
 }
 
-static void apply_rows(void *arg, const struct dt_update_info *info,
-                       const struct dt_row_range *in, const uint32_t *row, size_t count,
-                       const float *grad, float *const *vectors)
+static void apply_rows(void *arg, const struct dt_update_info *info, const struct dt_row_range *in,
+                       const uint32_t *row, size_t count, const float *grad, float *const *vectors)
 {
     struct rule *rule = arg;
     be_late(rule, info, in->offset);
@@ -166,7 +168,8 @@ static void fill(float *weights, float *state)
 static bool in_rows(size_t at)
 {
     for (int in = 0; in < RANGES; in++)
-        if (at >= range[in].offset && at < range[in].offset + range[in].rows * range[in].width) return true;
+        if (at >= range[in].offset && at < range[in].offset + range[in].rows * range[in].width)
+            return true;
     return false;
 }
 
@@ -180,7 +183,8 @@ static float rounded(float value, float *error)
     memcpy(&bits, &value, sizeof bits);
     bits &= 0x7f800000u;
     memcpy(&power, &bits, sizeof power);
-    const float result = value == 0 ? 0 : (float)(rint((double)value / (double)power * 128) / 128 * (double)power);
+    const float result =
+        value == 0 ? 0 : (float)(rint((double)value / (double)power * 128) / 128 * (double)power);
     if (error) *error = value - result;
     return result;
 }
@@ -192,7 +196,8 @@ static void sum_groups(int replicas, float **grad, float **error, float **given,
     for (size_t i = 0; i < PARAMS; i++) {
         for (int g = 0; g < groups; g++) {
             const int first = replicas * g / groups, end = replicas * (g + 1) / groups;
-            given[g][i] = rounded(tree_sum(end - first, grad + first, i), in_rows(i) ? NULL : &error[g][i]);
+            given[g][i] =
+                rounded(tree_sum(end - first, grad + first, i), in_rows(i) ? NULL : &error[g][i]);
         }
         sum[i] = tree_sum(groups, given, i);
     }
@@ -201,7 +206,8 @@ static void sum_groups(int replicas, float **grad, float **error, float **given,
 /* Trains serially; `out` (2 PARAMS) gets weights and state. */
 static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 {
-    float *grad[7], *given[7], *error[8], *sum = calloc(PARAMS, sizeof *sum), *fresh = calloc(PARAMS, sizeof *sum);
+    float *grad[7], *given[7], *error[8], *sum = calloc(PARAMS, sizeof *sum),
+                                          *fresh = calloc(PARAMS, sizeof *sum);
     for (int r = 0; r < replicas; r++)
         grad[r] = calloc(PARAMS, sizeof(float));
     for (int g = 0; g < groups; g++)
@@ -212,13 +218,14 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
     for (uint64_t step = 0; step < STEPS; step++) {
         for (int r = 0; r < replicas; r++)
             make_gradient(step, r, out, NULL, grad[r]);
-        if (rounds)
-            sum_groups(replicas, grad, error, given, sum);
+        if (rounds) sum_groups(replicas, grad, error, given, sum);
         for (size_t i = 0; i < PARAMS && !rounds; i++)
             sum[i] = tree_sum(replicas, grad, i);
-        apply_floats(rule, norm ? serial_norm(NORM_PARAMS, sum) : 0, PARAMS, sum, out, out + PARAMS, fresh);
+        apply_floats(rule, norm ? serial_norm(NORM_PARAMS, sum) : 0, PARAMS, sum, out, out + PARAMS,
+                     fresh);
         for (size_t i = 0; i < PARAMS; i++)
-            out[i] = !rounds || in_rows(i) ? fresh[i] : out[i] + rounded(fresh[i] - out[i], &error[groups][i]);
+            out[i] = !rounds || in_rows(i) ? fresh[i]
+                                           : out[i] + rounded(fresh[i] - out[i], &error[groups][i]);
     }
     for (int r = 0; r < replicas; r++)
         free(grad[r]);
@@ -268,7 +275,8 @@ static void view_weights(const struct dt_exchange *x, float *view)
     }
 }
 
-static void step_once(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step, uint64_t until)
+static void step_once(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step,
+                      uint64_t until)
 {
     int first, count;
     float *view = malloc(PARAMS * sizeof *view);
@@ -299,22 +307,22 @@ static struct dt_exchange_times times; /* not read here */
 static int train(struct dt_world *world, int replicas, bool norm, struct rule *rule, float *out)
 {
     const struct dt_exchange_spec spec = {.kind = place == TOGETHER ? DT_EXCHANGE_NODE
-                                                                   : DT_EXCHANGE_ORDERED,
-                                         .params = PARAMS,
-                                         .times = &times,
-                                         .buckets = BUCKETS,
-                                         .bucket_end = bucket_end,
-                                         .replicas = replicas,
-                                         .wire.kind = rounds ? DT_WIRE_BF16 : DT_WIRE_F32,
-                                         .wire.groups = groups,
-                                         .vectors = rounds ? 3 : 2,
-                                         .norm.needed = norm,
-                                         .norm.params = NORM_PARAMS,
-                                         .update = apply,
-                                         .row_range = range,
-                                         .row_ranges = RANGES,
-                                         .update_rows = apply_rows,
-                                         .arg = rule};
+                                                                    : DT_EXCHANGE_ORDERED,
+                                          .params = PARAMS,
+                                          .times = &times,
+                                          .buckets = BUCKETS,
+                                          .bucket_end = bucket_end,
+                                          .replicas = replicas,
+                                          .wire.kind = rounds ? DT_WIRE_BF16 : DT_WIRE_F32,
+                                          .wire.groups = groups,
+                                          .vectors = rounds ? 3 : 2,
+                                          .norm.needed = norm,
+                                          .norm.params = NORM_PARAMS,
+                                          .update = apply,
+                                          .row_range = range,
+                                          .row_ranges = RANGES,
+                                          .update_rows = apply_rows,
+                                          .arg = rule};
     struct dt_exchange *x;
     for (int i = 0; i < RANGES; i++)
         range[i].touched_alone = rule->touched_alone;
@@ -347,7 +355,8 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
 }
 
 /* Compares a run with the serial one; *expected caches the result of the latter for all places. */
-static int compare(struct dt_world *world, int replicas, bool norm, bool touched_alone, float **expected)
+static int compare(struct dt_world *world, int replicas, bool norm, bool touched_alone,
+                   float **expected)
 {
     float *out = calloc(2 * PARAMS, sizeof *out);
     struct rule rule = {touched_alone, 0, world->worker == 0};
@@ -370,8 +379,9 @@ static int compare(struct dt_world *world, int replicas, bool norm, bool touched
                         (float)(mix(77, 0, 130 + 7 * 45 + 1) & 0xff) / 1024) < 1e-4f;
     }
     if (failed)
-        fprintf(stderr, "place %d, R = %d, norm %d, touched alone %d, %d groups, rounded %d: failed\n", place,
-                replicas, norm, touched_alone, groups, rounds);
+        fprintf(stderr,
+                "place %d, R = %d, norm %d, touched alone %d, %d groups, rounded %d: failed\n",
+                place, replicas, norm, touched_alone, groups, rounds);
     free(out);
     return failed;
 }

@@ -39,8 +39,8 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
 /* Touched rows cannot be exchanged here: async sends whole gradients between hosts. */
 static void expect_refusal_on_hosts(const char *dir)
 {
-    static const char *const SETTINGS[] = {"data.eval_fraction=0.5", "eval.dedicated=yes", "train.lazy=yes",
-                                           "train.mode=async", "model.hidden=4"};
+    static const char *const SETTINGS[] = {"data.eval_fraction=0.5", "eval.dedicated=yes",
+                                           "train.lazy=yes", "train.mode=async", "model.hidden=4"};
     char assignment[200], path[100];
     MPI_Comm comm = MPI_COMM_WORLD;
     struct dt_world *world;
@@ -88,7 +88,8 @@ static dt_status train(struct dt_world *world, const char *dir, const struct dt_
 }
 
 /* A loss that takes half a second for each pass of a network, 4,096 rows. */
-static double slow_loss(void *arg, int n, const float *outputs, const float *targets, float *gradient)
+static double slow_loss(void *arg, int n, const float *outputs, const float *targets,
+                        float *gradient)
 {
     enum { AT_ONCE = 4096 };
     if ((*(long *)arg)++ % AT_ONCE == 0) usleep(500000);
@@ -112,8 +113,9 @@ static void expect_long_step(struct dt_world *world, const char *dir)
                                              .train = &rows,
                                              .loss = slow_loss,
                                              .loss_arg = &losses};
-    static const char *const SETTINGS[] = {"model.task=regress", "model.kind=linear", "train.batch=0",
-                                           "train.max_steps=1", "run.stall_secs=1.5"};
+    static const char *const SETTINGS[] = {"model.task=regress", "model.kind=linear",
+                                           "train.batch=0", "train.max_steps=1",
+                                           "run.stall_secs=1.5"};
     struct dt_config config;
     char assignment[200];
     for (int i = 0; i < MANY; i++)
@@ -128,7 +130,8 @@ static void expect_long_step(struct dt_world *world, const char *dir)
 }
 
 /* Only one rank passes an option, which must be an error. */
-static void expect_same_options(struct dt_world *world, const char *dir, const struct dt_arrays *rows)
+static void expect_same_options(struct dt_world *world, const char *dir,
+                                const struct dt_arrays *rows)
 {
     static long losses;
     struct dt_train_options given[] = {{.train = rows, .eval = rows},
@@ -143,7 +146,8 @@ static void expect_same_options(struct dt_world *world, const char *dir, const s
         const int odd = i % 2 * 2; /* the rank that passes the option */
         EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings),
                "%s", dt_error_text());
-        EXPECT(dt_train(world, &config, &given[world->rank == odd ? i / 2 : 2]) == DT_EUSAGE, "%s", dt_error_text());
+        EXPECT(dt_train(world, &config, &given[world->rank == odd ? i / 2 : 2]) == DT_EUSAGE, "%s",
+               dt_error_text());
         snprintf(message, sizeof message, "%s: given on rank %d but not on rank %d",
                  i / 2 ? "loss" : "eval", odd, odd ? 0 : 1);
         EXPECT(strstr(dt_error_text(), message), "%s", dt_error_text());
@@ -174,8 +178,9 @@ static bool stop_at_once(void *arg)
 
 static void expect_stop_in_round(const char *dir, const struct dt_arrays *rows)
 {
-    static const char *const SETTINGS = "train.local_steps=1000\ntrain.groups=2\nrun.replicas=2\ntrain.epochs=1000\n"
-                                        "test.round_secs=0.5\ntest.slow_rank=0\ntest.slow_secs=0.05\n";
+    static const char *const SETTINGS =
+        "train.local_steps=1000\ntrain.groups=2\nrun.replicas=2\ntrain.epochs=1000\n"
+        "test.round_secs=0.5\ntest.slow_rank=0\ntest.slow_secs=0.05\n";
     const struct dt_train_options options = {
         .size = sizeof(struct dt_train_options), .train = rows, .stop = stop_at_once};
     const MPI_Comm comm = MPI_COMM_SELF;
@@ -218,11 +223,14 @@ static void expect_trials(int rank, const char *top, const struct dt_arrays *row
             .train = rows, .record = count_first_saves, .arg = &trial[i], .no_first_save = true};
         char settings[300];
         struct dt_config config;
-        snprintf(settings, sizeof settings,
-                 "run.dir=%s/trial-%d-%d\nrun.replicas=2\nmodel.hidden=4\ntrain.epochs=5\ndata.eval_fraction=0.2\n"
-                 "train.batch=%d",
-                 top, rank > 0, i, i == 1 ? 10 : 50);
-        EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings), "%s", dt_error_text());
+        snprintf(
+            settings, sizeof settings,
+            "run.dir=%s/"
+            "trial-%d-%d\nrun.replicas=2\nmodel.hidden=4\ntrain.epochs=5\ndata.eval_fraction=0.2\n"
+            "train.batch=%d",
+            top, rank > 0, i, i == 1 ? 10 : 50);
+        EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings),
+               "%s", dt_error_text());
         EXPECT(dt__train(world, &config, &options) == DT_OK, "%s", dt_error_text());
         EXPECT(trial[i].first_saves == 0, "trial %d saved step 0", i);
         dt__config_free(&config);
@@ -232,17 +240,22 @@ static void expect_trials(int rank, const char *top, const struct dt_arrays *row
     MPI_Comm_free(&comm);
     memcpy(&first, &trial[0], sizeof first);
     MPI_Bcast(&first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
-    EXPECT(rank > 1 || !strcmp(first.crc, trial[0].crc), "worlds differ: %s, %s", first.crc, trial[0].crc);
-    EXPECT(rank > 1 || !strcmp(trial[2].crc, trial[0].crc), "runs differ: %s, %s", trial[2].crc, trial[0].crc);
-    EXPECT(rank > 1 || (*first.crc && strcmp(trial[1].crc, trial[0].crc)), "another batch has no other bits");
+    EXPECT(rank > 1 || !strcmp(first.crc, trial[0].crc), "worlds differ: %s, %s", first.crc,
+           trial[0].crc);
+    EXPECT(rank > 1 || !strcmp(trial[2].crc, trial[0].crc), "runs differ: %s, %s", trial[2].crc,
+           trial[0].crc);
+    EXPECT(rank > 1 || (*first.crc && strcmp(trial[1].crc, trial[0].crc)),
+           "another batch has no other bits");
 }
 
 /* A run fails while its evaluator exports step 0. That result must not reach the next run, whose
  * evaluator measures only its own last step. */
-static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const struct dt_arrays *rows)
+static void expect_own_evaluation(struct dt_world *world, char dir[2][80],
+                                  const struct dt_arrays *rows)
 {
-    static const char *const FAILS = "train.lr=1e9\ntrain.weight_decay=1e9\ntest.slow_rank=1\ntest.slow_secs=0.3\n",
-                             *const ENDS = "eval.start_delay_secs=1000\ntrain.epochs=1\n";
+    static const char *const
+        FAILS = "train.lr=1e9\ntrain.weight_decay=1e9\ntest.slow_rank=1\ntest.slow_secs=0.3\n",
+        *const ENDS = "eval.start_delay_secs=1000\ntrain.epochs=1\n";
     int evaluations = 0;
     for (int i = 0; i < 2; i++) {
         struct dt_train_options options = {.size = sizeof(struct dt_train_options),
@@ -252,7 +265,8 @@ static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const
         struct dt_config config;
         char settings[400];
         snprintf(settings, sizeof settings,
-                 "run.dir=%s\nrun.preset=none\neval.dedicated=yes\ndata.eval_fraction=0.2\ntrain.optimizer=sgd\n%s",
+                 "run.dir=%s\nrun.preset=none\neval.dedicated=yes\ndata.eval_fraction=0.2\ntrain."
+                 "optimizer=sgd\n%s",
                  dir[i], i ? ENDS : FAILS);
         EXPECT(!dt__config_init(&config) && !dt_config_read_text(&config, "settings", settings),
                "%s", dt_error_text());
@@ -260,7 +274,8 @@ static void expect_own_evaluation(struct dt_world *world, char dir[2][80], const
         saves_late = world->rank == 2 && i == 0;
         const dt_status status = dt_train(world, &config, &options);
         EXPECT(status == (i ? DT_OK : DT_ENUMERIC), "%s", dt_error_text());
-        EXPECT(i || strstr(dt_error_text(), "lower train.lr"), "an error without its words: %s", dt_error_text());
+        EXPECT(i || strstr(dt_error_text(), "lower train.lr"), "an error without its words: %s",
+               dt_error_text());
         dt__config_free(&config);
     }
     EXPECT(evaluations == (world->rank == 0), "%d evaluations", evaluations);
@@ -292,7 +307,8 @@ int main(int argc, char **argv)
     EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
     for (int i = 0; i < 2; i++)
         EXPECT(train(world, dir[i], &rows, crc[i]) == DT_OK, "%s", dt_error_text());
-    EXPECT(rank != 0 || (strlen(crc[0]) == 8 && strcmp(crc[0], crc[1]) == 0), "%s", dt_error_text());
+    EXPECT(rank != 0 || (strlen(crc[0]) == 8 && strcmp(crc[0], crc[1]) == 0), "%s",
+           dt_error_text());
     if (rank == 1) rows.rows--;
     EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "differ from rank 0's") != NULL, "%s", dt_error_text());

@@ -100,13 +100,13 @@ static const size_t bucket_end[] = {1000, 5000};
 static struct dt_exchange_spec exchange_spec(int kind)
 {
     return (struct dt_exchange_spec){.kind = kind,
-                                    .params = 5000,
-                                    .times = &times,
-                                    .buckets = 2,
-                                    .bucket_end = bucket_end,
-                                    .replicas = 3,
-                                    .vectors = 2,
-                                    .update = update};
+                                     .params = 5000,
+                                     .times = &times,
+                                     .buckets = 2,
+                                     .bucket_end = bucket_end,
+                                     .replicas = 3,
+                                     .vectors = 2,
+                                     .update = update};
 }
 
 static dt_status start_node(struct started *started)
@@ -264,8 +264,8 @@ static void part(void)
         dt__world_heartbeat(world, "the bank's own", 17);
         dt__world_watch(world, 60);
         dt__world_rank_status(world, 1, &other);
-        EXPECT(other.known && strcmp(other.phase, "the bank's own") && other.idle_secs < 1, "'%s', %g s", other.phase,
-               other.idle_secs);
+        EXPECT(other.known && strcmp(other.phase, "the bank's own") && other.idle_secs < 1,
+               "'%s', %g s", other.phase, other.idle_secs);
         dt__world_rest(world, false);
     }
     for (int i = 0; i < 20 && rank == 0; i++) {
