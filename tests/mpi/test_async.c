@@ -5,7 +5,7 @@
  * Every word of every gradient is a function of worker, number and position, and every weight
  * counts its updates, so that a torn or stale word shows anywhere.
  *
- *   test_async shared|window|rows GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts
+ *   test_async shared|window|rows GRADIENTS PARAMS [NAME=VALUE ...]   sets the environment for MPI
  *
  * `rows` runs in shared memory, with gradients that touch only some rows. Floats outside rows, and
  * the rows of the second range, which every gradient updates, count updates, as the state does. The
