@@ -7,11 +7,11 @@
 
 struct dt__arena;
 
-/* Like dt__alloc; adds the block to the arena (NULL: an empty one). */
+/* Like dt__alloc; also adds the block to the arena. *arena is NULL for an empty arena. */
 dt_status dt__arena_alloc(struct dt__arena **arena, size_t count, size_t size, const char *what,
                           void *out_pointer);
-/* Allocates several tables, each given as DT__TABLE(POINTER, COUNT): COUNT entries of what POINTER
- * points at. */
+/* Allocates several tables, each given as DT__TABLE(POINTER, COUNT): memory for COUNT items of the
+ * type that POINTER points to. */
 struct dt__table {
     void *pointer;
     size_t count, size;
@@ -25,7 +25,7 @@ dt_status dt__arena_tables(struct dt__arena **arena, const char *what,
 #define DT__ARENA_ALLOC(arena, what, ...)                                                          \
     dt__arena_tables(arena, what, (const struct dt__table[]){__VA_ARGS__},                         \
                      sizeof((const struct dt__table[]){__VA_ARGS__}) / sizeof(struct dt__table))
-/* Frees all blocks and empties the arena. */
+/* Frees all blocks; the arena is then empty. */
 void dt__arena_free(struct dt__arena **arena);
 
 #endif

@@ -1,4 +1,5 @@
-/* batch: rows with what is to be predicted, as data makes them and the model takes them. */
+/* batch: rows with their targets, in the form in which the data module makes them and the model
+ * takes them. Also ranges, tiles and parts of the flat vector. */
 #ifndef BASE_BATCH_H
 #define BASE_BATCH_H
 
@@ -12,15 +13,17 @@ struct dt__fractions; /* model/encoding.h */
  * All pointers are borrowed. */
 struct dt_batch {
     int rows;           /* may be 0 */
-    uint64_t first_row; /* number of the first row in its draw, for dropout when a batch is computed
-                         * in slices */
+    uint64_t first_row; /* number of the first row in its draw; dropout needs it when a batch is
+                         * computed in slices */
     int ndense;
-    const float *x; /* (rows, ndense); a row's shape is the model's; last z (model/encoding.h) */
-    /* Inside a network: inputs between the dense and the sparse ones; NULL: none. */
+    const float *x; /* (rows, ndense); the model gives a row's shape; the last inputs are z
+                     * (model/encoding.h) */
+    /* Only inside a network: inputs between the dense and the sparse ones; NULL: none. */
     const struct dt__fractions *fractions;
 
     const uint64_t
-        *offsets; /* (rows + 1) row r has entries [offsets[r], offsets[r + 1]); NULL: none */
+        *offsets; /* (rows + 1) row r has the entries [offsets[r], offsets[r + 1]); NULL: no sparse
+                   * inputs */
     const uint32_t *index; /* inputs in [ndense, nin), ascending within a row */
     const float *value;    /* NULL: all 1 */
 
@@ -29,41 +32,43 @@ struct dt_batch {
     const float *weight;  /* (rows) sample weights; NULL: all 1 */
 };
 
-/* Rows of a tensor that a batch with sparse inputs touched; all other rows of its gradient are 0.
- * Borrowed. */
+/* The rows of a tensor that a batch with sparse inputs touched; all other rows of the tensor's
+ * gradient are 0. Borrowed. */
 struct dt_touched {
     uint32_t *row;   /* ascending; capacity for all rows of the tensor */
     uint32_t *count; /* number of touched rows */
 };
 
-/* A matrix in the flat vector whose gradient is the product of two smaller factors. A replica can
- * publish the factors, and the owner of a part of the matrix computes the gradient there, tile by
- * tile, in its cache.
+/* A matrix in the flat vector whose gradient is the product of two smaller factors. Instead of the
+ * gradient a replica can publish the factors. The owner of a slice of the matrix then computes the
+ * gradient from them, tile by tile in its cache.
  *
  * Source: Xie et al. 2016, "Lighter-communication distributed machine learning via sufficient
  * factor broadcasting", section 2. */
 struct dt_factored {
-    size_t offset, rows, columns; /* row-major from the offset on */
+    size_t offset, rows, columns; /* the matrix is row-major from `offset` on */
     size_t tile_rows, tile_columns;
-    size_t place, bytes; /* of its factors in the factors of a replica; both whole cache lines */
-    /* the same for its weights in the layout of bf16 products; 0: no copy */
+    size_t place, bytes; /* its factors within the factors of a replica: position and size, both
+                          * whole cache lines */
+    /* its weights within the layout of bf16 products: position and size; 0: no copy */
     size_t copy, copy_bytes;
-    bool first; /* the gradient by the inputs of its layer is not needed */
+    bool first; /* the gradient by its layer's inputs is not needed */
 };
 
-/* Rows [row, row + rows) of columns [column, column + columns). Tiles at the right and lower edges
- * of a matrix may be smaller. */
+/* The rows [row, row + rows) and columns [column, column + columns) of a matrix. Tiles at its right
+ * and lower edges may be smaller than others. */
 struct dt_tile {
     size_t row, rows, column, columns;
 };
 
-/* The destination of a gradient of all P parameters. */
+/* Destination of a gradient of all P parameters. */
 struct dt_slot {
     float *grad; /* (P) */
-    /* One for each row-sparse range. In such a range grad holds only the touched rows, contiguous
-     * from the range's offset on: row i of them is row touched->row[i]. NULL: grad has all rows. */
+    /* One struct for each row-sparse range. In such a range grad holds only the touched rows,
+     * contiguous from the start of the range: its i-th row is row touched->row[i] of the tensor.
+     * NULL: grad has all rows. */
     const struct dt_touched *touched;
-    /* The factors of all factored matrices, each at its place; grad has no values for these
+    /* The factors of all factored matrices, each at its `place`; grad has no values for these
      * matrices. NULL: grad has them. */
     void *factors;
 };
@@ -91,15 +96,18 @@ static inline struct dt_tile dt__tile_at(const struct dt_factored *matrix, size_
 enum { DT_SPLIT_PARTS = 16, DT_SPLIT_MOST_PARTS = 1024, DT_SPLIT_DEPTH = 512 };
 enum { DT_SPLIT_CLASSES = 1024 }; /* an output layer with fewer classes is split only on request */
 
-/* Per row and part of a softmax's outputs: what the part sends, and what it receives in answer. */
+/* For each row, and each part of a softmax's outputs: what the part sends, and what it receives in
+ * answer. */
 struct dt_softmax_part {
-    float most;  /* largest of its outputs */
-    float sum;   /* sum of e^(output - most); answer: the factor of these in the gradient */
-    float label; /* the label's output if the part has it, else 0; answer: the row's weight */
+    float most;  /* largest output of the part */
+    float sum;   /* sent: sum of e^(output - most); received: factor for these terms in the
+                  * gradient */
+    float label; /* sent: output of the row's label if the part has it, else 0; received: the row's
+                  * weight */
 };
 
-/* Returns where range `index` of `count` equal ranges of n begins; `index` = `count` gives the
- * end. */
+/* Returns the start of range `index` when 0..n-1 is cut into `count` equal ranges; for index =
+ * count it returns n. */
 static inline size_t dt__split_cut(size_t n, size_t index, size_t count)
 {
     return n * index / count;
@@ -111,9 +119,10 @@ static inline size_t dt__split_blocks(size_t nin)
 
 struct dt_split_layer {
     size_t nin, nout;
-    bool inputs;   /* the gradient by its inputs is needed */
-    bool softmax;  /* the output layer */
-    size_t tensor; /* number of its weight (nin, nout) in the model; its bias (nout) is the next */
+    bool inputs;   /* the gradient by the layer's inputs is needed */
+    bool softmax;  /* it is the output layer of a softmax */
+    size_t tensor; /* index in the model of its weight tensor (nin, nout); the bias (nout) is the
+                    * next tensor */
 };
 
 #endif

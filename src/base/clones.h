@@ -1,14 +1,14 @@
-/* DT__CLONES before a hot loop builds the function for three generations of instructions; the one
- * that suits the CPU is chosen when the program is loaded. The function must be static: clang gives
- * others no name that another file can link. The bits are the same in each clone: nothing is
- * contracted, and no sum changes its order. No clones are built for AVX2 or better, where loops use
- * the instructions of the build, for address sanitizers and fuzzers, which are not ready while a
- * program is loaded, and with C libraries without indirect functions.
+/* DT__CLONES before a function with a hot loop builds it for three generations of instructions; the
+ * loader chooses the one that suits the CPU. The function must be static: clang gives others no
+ * name that another file can link. All clones give the same bits: nothing is contracted, and no sum
+ * changes its order. No clones are built in these cases: for AVX2 or better, where loops use the
+ * instructions of the build; for address sanitizers and fuzzers, which are not ready while a
+ * program is loaded; and with C libraries without indirect functions.
  *
- * DT__AVX512 names the newest generation, with AVX512BW except for gcc before 12: without its
- * 16-bit words gcc uses vectors of half the width, and rounding to bf16 takes three times as long
- * (0.147 instead of 0.048 ns a float, Zen 5). gcc 12 and later know it by the name of its level;
- * clang 14 would read "arch=" as one CPU model. */
+ * DT__AVX512 names the newest generation. It includes AVX512BW, except with gcc before 12. Without
+ * its 16-bit operations gcc uses vectors of half the width, and rounding to bf16 takes three times
+ * as long (0.147 instead of 0.048 ns per float, Zen 5). gcc 12 and later know the generation by the
+ * name of its level; clang 14 would take "arch=" for a single CPU model. */
 #ifndef BASE_CLONES_H
 #define BASE_CLONES_H
 

@@ -2,12 +2,13 @@
 
 #include <math.h>
 
-/* ln 2 and pi / 2 as a sum of two, the first with 21 trailing zero bits: its products with small
- * whole numbers are exact. */
+/* ln 2 and pi / 2, each as a sum of two numbers. The first of them ends with 21 zero bits, so that
+ * its products with small integers are exact. */
 static const double LN2_HIGH = 0x1.62e42fee00000p-1, LN2_LOW = 0x1.a39ef35793c76p-33;
 static const double QUARTER_HIGH = 0x1.921fb54400000p+0, QUARTER_LOW = 0x1.0b4611a626331p-34;
 
-/* x = 2^e m, sqrt(1/2) <= m < sqrt(2); log m = 2 (s + s^3 / 3 + ...), s = (m - 1) / (m + 1). */
+/* log x: x = 2^e m with sqrt(1/2) <= m < sqrt(2); log m = 2 (s + s^3 / 3 + ...) with s = (m - 1) /
+ * (m + 1). */
 static double plain_log(double x)
 {
     int e;
@@ -21,7 +22,7 @@ static double plain_log(double x)
     return e * LN2_HIGH + (log_m + e * LN2_LOW);
 }
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2: e^x = 2^n e^r. */
+/* e^x = 2^n e^r with x = n ln 2 + r and |r| <= ln 2 / 2. */
 static double plain_exp(double x)
 {
     if (x < -746.0) return 0.0;
@@ -33,7 +34,8 @@ static double plain_exp(double x)
     return ldexp(1.0 + (r + r * sum), (int)n);
 }
 
-/* x = n pi / 2 + r, |r| <= pi / 4: cos r or sin r, by n. */
+/* cos x: x = n pi / 2 + r with |r| <= pi / 4; the result is cos r or sin r, with a sign, by n mod
+ * 4. */
 static double plain_cos(double x)
 {
     const double n = floor(x / 1.57079632679489661923 + 0.5);

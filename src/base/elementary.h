@@ -1,7 +1,7 @@
-/* elementary: the functions on which weights depend: initial values, rates, baselines. The C
- * library's may round the last bit differently in another version, or on another CPU.
- * run.kernel=portable chooses functions of plain arithmetic, whose errors tests/unit/test_rng.c
- * measures. */
+/* elementary: the mathematical functions on which weights depend (initial values, rates,
+ * baselines). Those of the C library may round the last bit differently in another version or on
+ * another CPU. run.kernel=portable chooses functions of plain arithmetic, whose errors
+ * tests/unit/test_rng.c measures. */
 #ifndef BASE_ELEMENTARY_H
 #define BASE_ELEMENTARY_H
 
@@ -15,7 +15,7 @@ struct dt__elementary {
     float (*expm1f)(float x);          /* x >= 0.01 */
 };
 
-/* The functions that are used: at first the C library's. */
+/* The functions in use; initially the C library's. */
 extern const struct dt__elementary *dt__elementary;
 /* Chooses the portable functions or the C library's. Must not be called while other threads
  * compute. */

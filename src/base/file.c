@@ -28,7 +28,7 @@ bool dt__path_is_dir(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Makes a unique name in the same directory: path.tmp-<16 hex digits>. */
+/* Makes a unique name in the same directory: PATH.tmp-<16 hex digits>. */
 static dt_status temporary_name(const char *path, char **out)
 {
     uint64_t random;
@@ -62,7 +62,7 @@ dt_status dt__path_sync(const char *path)
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return dt__fail_errno(path, "cannot open");
     dt_status status = DT_OK;
-    /* EINVAL: a file system whose directories do not support fsync. */
+    /* EINVAL: the file system does not support fsync on directories. */
     if (fsync(fd) && errno != EINVAL) status = dt__fail_errno(path, "cannot sync");
     if (close(fd) && !status) status = dt__fail_errno(path, "cannot close");
     return status;
@@ -70,8 +70,8 @@ dt_status dt__path_sync(const char *path)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Returns the process's umask from /proc (022 if it is not there): umask(2) returns the mask only
- * by setting another one, with which other threads would create files. */
+/* Returns the process's umask from /proc, or 022 if that has none. umask(2) would have to set
+ * another mask to return the current one, and other threads might create files with it. */
 static mode_t umask_of_process(void)
 {
     unsigned mask = 022;
@@ -85,7 +85,7 @@ static mode_t umask_of_process(void)
     return (mode_t)mask;
 }
 
-/* Starts write-back of each range as soon as it is written, so that a later fsync has less to
+/* Starts the write-back of each range as soon as it is written, so that a later fsync has less to
  * do. */
 dt_status dt__fd_write(int fd, const char *path, const void *from, size_t length)
 {
@@ -94,7 +94,7 @@ dt_status dt__fd_write(int fd, const char *path, const void *from, size_t length
         ssize_t written = write(fd, bytes, length < DT__WRITE_BYTES ? length : DT__WRITE_BYTES);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return dt__fail_errno(path, "cannot write");
-        sync_file_range(fd, offset, written, SYNC_FILE_RANGE_WRITE); /* no more than a hint */
+        sync_file_range(fd, offset, written, SYNC_FILE_RANGE_WRITE); /* only a hint */
         offset += written;
         bytes += written;
         length -= (size_t)written;
@@ -236,7 +236,7 @@ dt_status dt__fd_read(int fd, const char *path, void *to, size_t length, uint64_
     return DT_OK;
 }
 
-/* Reads to the end, since a pipe has no known length. */
+/* Reads until the end of the file, since a pipe has no known length. */
 dt_status dt__file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length)
 {
     char block[DT__READ_TEXT_BYTES];

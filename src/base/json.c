@@ -1,5 +1,5 @@
-/* JSON objects, written value by value. jansson writes the strings; a real number is the shortest
- * decimal that reads back as the same value. */
+/* JSON objects, written value by value. jansson writes the strings. A real number is written as the
+ * shortest decimal that reads back as the same value. */
 #include "base/json.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ json_t *dt__json_string(const char *value)
     json_t *string = json_string(value);
     struct dt_text ascii = {0};
     if (string) return string;
-    for (; *value; value++) /* not UTF-8 */
+    for (; *value; value++) /* the text is not UTF-8 */
         if (*value & 0x80)
             dt__text_add(&ascii, "\\x%02X", (unsigned char)*value);
         else

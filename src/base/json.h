@@ -6,12 +6,12 @@
 
 #include "base/base.h"
 
-/* Makes a JSON string of the text; if it is not UTF-8, each byte beyond ASCII becomes a text such
- * as \xE9. NULL: no memory. */
+/* Makes a JSON string. If the text is not UTF-8, each byte above 127 becomes a text such as \xE9.
+ * NULL: no memory. */
 json_t *dt__json_string(const char *value);
 
-/* Adds a jansson value, with its flags (JSON_COMPACT etc.). Returns false if there is no memory, no
- * value, or a text that is not UTF-8. */
+/* Adds a jansson value to a text. flags: JSON_COMPACT etc. Returns false if there is no memory, if
+ * `value` is NULL, or if it has a text that is not UTF-8. */
 bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags);
 
 #endif

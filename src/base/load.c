@@ -6,21 +6,20 @@
 
 #include "base/clones.h"
 
-/* The names and places that linking with the libraries would use, found when this program was
- * built. */
+/* Names and places of the files that linking with the libraries would use; a build finds them. */
 static const char *const FILES[] = {
 #include "base/library_files.h"
 };
 
-/* Without RTLD_DEEPBIND each symbol would be searched in all of the program's libraries first.
- * Address sanitizer does not support it. */
+/* Without RTLD_DEEPBIND each symbol would first be searched for in all libraries of the program.
+ * The address sanitizer does not support it. */
 #if defined(RTLD_DEEPBIND) && !DT__ASAN
 enum { MODE = RTLD_LAZY | RTLD_LOCAL, MODE_ALONE = MODE | RTLD_DEEPBIND };
 #else
 enum { MODE = RTLD_LAZY | RTLD_LOCAL, MODE_ALONE = MODE };
 #endif
 
-/* Returns true if a file is lib<name>*.so*, in any directory. */
+/* Returns true if the file is named lib<name>*.so*, in any directory. */
 static bool is_of_library(const char *file, const char *name)
 {
     const char *slash = strrchr(file, '/');

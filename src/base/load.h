@@ -1,8 +1,8 @@
-/* load: shared libraries that are loaded when they are first used instead of being linked.
+/* load: loads shared libraries when they are first used, instead of linking with them.
  *
- * A start maps, relocates and initialises all linked libraries. If HDF5, oneDNN and libmicrohttpd
- * were linked, they would bring 30 further libraries, and together cause 80 % of the page faults of
- * `dtrain help`. A room that uses one of them lists the functions and variables that it needs:
+ * When a program starts, all linked libraries are mapped, relocated and initialised. HDF5, oneDNN
+ * and libmicrohttpd would bring 30 more libraries, and cause 80 % of the page faults of `dtrain
+ * help`. A room that uses one of them lists the functions and variables that it needs:
  *
  *   #define SYMBOLS(X) X(H5, Fopen) X(H5, Fclose)
  *   struct hdf5 { SYMBOLS(DT__POINTER) } hdf5;            hdf5.Fopen is H5Fopen, once it is loaded
@@ -21,12 +21,12 @@
 #define DT__QUOTED_AS_IT_IS(name) #name
 
 struct dt__library {
-    const char *name; /* "hdf5" for a file libhdf5*.so* */
+    const char *name; /* such as "hdf5" for a file libhdf5*.so* */
     const char *const *symbols;
     size_t count;
-    void *table; /* (count) pointers to the symbols, in their order */
-    bool alone;  /* search the library's symbols in it and its dependencies before the program's
-                  * libraries */
+    void *table; /* (count) receives the pointers to the symbols, in their order */
+    bool alone;  /* search for the library's own symbols in it and its dependencies first, then in
+                  * the program's libraries */
     pthread_mutex_t lock;
     void *handle; /* NULL: not loaded */
 };
@@ -37,13 +37,13 @@ struct dt__library {
         .table = (its_table), .lock = PTHREAD_MUTEX_INITIALIZER, __VA_ARGS__                       \
     }
 
-/* Loads the library and fills its table, unless that is already done. The caller should have
- * blocked signals (dt__stop_block), since a library may start threads, which inherit the mask. Not
+/* Loads the library and fills its table, unless this was already done. The caller should block
+ * signals first (dt__stop_block), since a library may start threads, which inherit the mask. Not
  * collective.
  *
- * DT_EIO: there is no such library, or it lacks a symbol. */
+ * DT_EIO: the library is not installed, or lacks a symbol. */
 dt_status dt__library_load(struct dt__library *library);
-/* Unloads the library; the caller ensures that it is not in use. */
+/* Unloads the library. The caller makes sure that it is not in use. */
 void dt__library_unload(struct dt__library *library);
 
 #endif

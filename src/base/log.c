@@ -1,6 +1,6 @@
-/* The log: lines to stderr, or to the program's sink, and a progress line on a terminal.
+/* The log: writes lines to stderr or to the program's sink, and a progress line to a terminal.
  *
- * A line is one write(), so that lines of ranks that share a terminal do not mix. */
+ * Each line is one write(), so that the lines of ranks that share a terminal do not mix. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -11,10 +11,11 @@
 
 #include "base/internal.h"
 
-/* One of the library's globals. */
+/* The log is one of the library's globals. */
 static struct {
     enum dt_log_level level;
-    volatile bool progress; /* the terminal shows a progress line, which the next line replaces */
+    volatile bool progress; /* the terminal shows a progress line, which the next log line
+                             * replaces */
     dt_log_fn *sink;
     void *arg;
 } logger = {.level = DT_LOG_INFO};
@@ -83,14 +84,15 @@ void dt__log_progress(const char *text)
 {
     char line[256];
     if (logger.sink || (!text && !logger.progress)) return;
-    /* Cut at the terminal's edge: a wrapped line could not be cleared. */
+    /* The terminal cuts the line at its edge (?7l), because a wrapped line could not be cleared. */
     int length =
         snprintf(line, sizeof line, "%s\033[?7l%.200s\033[?7h", CLEAR_LINE, text ? text : "");
     logger.progress = text != NULL;
     put(line, (size_t)length);
 }
 
-/* mpirun reads its ranks' stderr through a pipe and forwards the bytes unchanged. */
+/* mpirun reads the stderr of its ranks from a pipe and forwards the bytes unchanged, so its own
+ * stderr counts. */
 bool dt__log_is_terminal(void)
 {
     char path[64];

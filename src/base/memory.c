@@ -1,6 +1,6 @@
-/* Memory and text on the heap. Sizes are checked for overflow before they are allocated, and an
- * error names the object. Every allocation of the library goes through aligned_alloc here: one seam
- * for fault injection. */
+/* Memory and text on the heap. Sizes are checked for overflow before anything is allocated, and an
+ * error names the object. All allocations of the library pass through the one call of aligned_alloc
+ * here, where tests inject faults. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -18,12 +18,12 @@
 #include "base/internal.h"
 #include "base/arena.h"
 
-/* Large blocks ask for huge pages: rows drawn at random from 700 MB cost 75 ns instead of 95. */
+/* Large blocks are put into huge pages: with them a random row of 700 MB takes 75 ns, not 95. */
 enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21, LARGE = 4 * HUGE_PAGE };
 
 dt_status dt__options_read(void *to, size_t known, const void *from, const char *name)
 {
-    enum { MOST = 4096 }; /* a larger size is garbage */
+    enum { MOST = 4096 }; /* a larger size must be garbage */
     const unsigned char *bytes = from;
     size_t size;
     memcpy(&size, from, sizeof size);
@@ -69,7 +69,9 @@ dt_status dt__alloc(size_t count, size_t size, const char *what, void *out_point
     if (!pointer)
         return dt_fail(DT_EMEMORY, "out of memory for %s: %zu items of %zu bytes", what, count,
                        size);
-    if (alignment == HUGE_PAGE) madvise(pointer, padded, MADV_HUGEPAGE); /* advice alone */
+    if (alignment == HUGE_PAGE)
+        madvise(pointer, padded, MADV_HUGEPAGE); /* only advice; errors do
+                                                                          * not matter */
     memset(pointer, 0, padded);
     return DT_OK;
 }
@@ -94,7 +96,7 @@ void dt_free(void *pointer)
     free(pointer);
 }
 
-struct dt__arena { /* before the memory */
+struct dt__arena { /* in front of each block of memory */
     _Alignas(ALIGNMENT) struct dt__arena *next;
 };
 
@@ -130,12 +132,12 @@ void dt__arena_free(struct dt__arena **arena)
 
 /* ---- more than memory ------------------------------------------------------------------------ */
 
-/* Before the memory. */
+/* In front of the memory that dt__alloc_backed returns. */
 struct backing {
-    _Alignas(ALIGNMENT) size_t bytes; /* mapped; 0: of dt__alloc */
+    _Alignas(ALIGNMENT) size_t bytes; /* length of the mapping; 0: the memory is from dt__alloc */
 };
 
-/* NULL: no file to be had. */
+/* Maps an unnamed file near `near_path`; if there is no space for it, warns and returns NULL. */
 static void *backing_map(const char *near_path, size_t bytes)
 {
     void *memory = MAP_FAILED;
@@ -144,7 +146,8 @@ static void *backing_map(const char *near_path, size_t bytes)
     if (dt__strdup(near_path, &path)) return NULL;
     dir = dirname(path);
     if (dt__fd_temporary(dir, &fd) == DT_OK) {
-        errno = posix_fallocate(fd, 0, (off_t)bytes); /* no SIGBUS later on */
+        errno = posix_fallocate(fd, 0, (off_t)bytes); /* allocate the disk space now, so that no
+                                                       * access fails with SIGBUS */
         if (!errno) memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (memory == MAP_FAILED) (void)dt__fail_errno(dir, "no room for a file");
         close(fd);
@@ -189,7 +192,8 @@ void dt__free_backed(void *pointer)
         dt_free(backing);
 }
 
-/* Returns the lowest limit from the group at `path` up to the root of its hierarchy. */
+/* Returns the lowest limit of the control group at `path` and the groups above it in its
+ * hierarchy. */
 static double group_limit(const char *root, const char *path, const char *file)
 {
     double least = INFINITY, bytes;
@@ -213,7 +217,7 @@ double dt__memory_limit(void)
     if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
         least = fmin(least, (double)space.rlim_cur);
     FILE *groups = fopen("/proc/self/cgroup", "re");
-    while (groups && fgets(line, sizeof line, groups)) { /* "4:memory:/a/b", "0::/a/b" */
+    while (groups && fgets(line, sizeof line, groups)) { /* such as "4:memory:/a/b" or "0::/a/b" */
         char *kinds = strchr(line, ':'), *path = kinds ? strchr(kinds + 1, ':') : NULL;
         if (!path) continue;
         path += 1;
@@ -343,8 +347,8 @@ double dt__real_read(const char *text, char **end)
     return value;
 }
 
-/* 15 digits give the shortest form if it has at most 15; 17 always read back. For a float: 6 and
- * 9. */
+/* 15 digits are enough for any number that has at most 15; 17 digits always read back. For a float
+ * the limits are 6 and 9. */
 static const char *real_text(double value, bool is_float, char buffer[DT_REAL_TEXT])
 {
     const locale_t before = dt__point_begin();

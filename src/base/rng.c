@@ -10,12 +10,12 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Constants and round of Philox4x32: Salmon et al., SC 2011, section 3.3 and table 2. */
+/* Constants and round of Philox4x32. Source: Salmon et al., SC 2011, section 3.3 and table 2. */
 enum { PHILOX_ROUNDS = 10 };
 static const uint32_t PHILOX_M0 = 0xD2511F53u, PHILOX_M1 = 0xCD9E8D57u;
 static const uint32_t PHILOX_W0 = 0x9E3779B9u, PHILOX_W1 = 0xBB67AE85u;
 
-/* The rounds over several blocks at once, in vectors where there are enough. */
+/* The rounds for several blocks at once; the compiler uses vectors if there are enough blocks. */
 static inline __attribute__((always_inline)) void philox_rounds(const uint32_t key[2], int blocks,
                                                                 uint32_t *c0, uint32_t *c1,
                                                                 uint32_t *c2, uint32_t *c3)
@@ -48,8 +48,8 @@ static uint32_t high(uint64_t value)
     return (uint32_t)(value >> 32);
 }
 
-/* Derives a key in two steps: the seed's key maps (stream, a) to a key and half a counter; these
- * map b to the final key. */
+/* Derives a key in two steps. The seed as a key maps (stream, a) to a key and half a counter; this
+ * key maps that half and b to the final key. */
 struct dt_rng dt__rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b)
 {
     const uint32_t seed_key[2] = {low(seed), high(seed)};
@@ -121,10 +121,11 @@ double dt__rng_normal(const struct dt_rng *rng, uint64_t index)
 
 /* ---- permutations ---------------------------------------------------------------------------- */
 
-/* The domain is the smallest power of two >= n, so fewer than two walks are expected; its bits are
- * split into two halves that may differ by one, each XORed in turn with a mix of the other. Halves
- * of one or two bits mix badly (over 200,000 keys of n = 5 to 8, chi-square of the first two
- * elements is 30 to 100 times its degrees of freedom), so a small n walks through 256. */
+/* The domain is the smallest power of two >= n, so fewer than two rounds of cycle walking are
+ * expected. Its bits are split into two halves, which may differ by one bit; each half in turn is
+ * XORed with a mix of the other. Halves of one or two bits mix badly: over 200,000 keys for n = 5
+ * to 8, chi-square of the first two elements is 30 to 100 times its degrees of freedom. So a small
+ * n walks through 256. */
 enum { LEAST_BITS = 8 };
 
 void dt__perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
@@ -139,8 +140,8 @@ void dt__perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
         perm->key[round] = dt__rng_u64(&rng, (uint64_t)round);
 }
 
-/* Finalizer of MurmurHash3 (Appleby, public domain): each input bit flips half of the output
- * bits. */
+/* The finalizer of MurmurHash3 (Appleby, public domain): each input bit flips half of the output
+ * bits on average. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;

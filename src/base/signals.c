@@ -1,12 +1,12 @@
 /* Signals and threads of a process that computes.
  *
- * While a kernel of a matrix library runs, the stack pointer may point into a heap block: the frame
- * that the system writes for a signal handler would then overwrite malloc's memory. So no handler
- * may run on a computing thread. All signals but faults are blocked there, from before the first
- * thread starts, and one separate thread takes them: SIGUSR1, SIGTERM and SIGINT with sigwaitinfo,
- * as a request to stop; other signals (a profiler's SIGPROF, SIGCHLD, SIGTSTP, ...) have their
- * usual effect or handler there, on a stack that no kernel moves. Handlers of faults get an
- * alternate stack.
+ * While a kernel of a matrix library runs, the stack pointer may point into a heap block. The frame
+ * that the system writes for a signal handler would then overwrite malloc's memory, so no handler
+ * may run on a computing thread. Such threads block all signals except faults, from before the
+ * first thread starts. One separate thread takes the signals: SIGUSR1, SIGTERM and SIGINT with
+ * sigwaitinfo, as a request to stop. Other signals (a profiler's SIGPROF, SIGCHLD, SIGTSTP, ...)
+ * have their usual effect or handler there, on a stack that no kernel moves. Handlers of faults get
+ * an alternate stack.
  *
  * Threads, including those of MPI, OpenMP and OpenBLAS, inherit the mask and the floating-point
  * control register of the thread that starts them. */
@@ -31,11 +31,13 @@
 
 /* ---- the stop request ----------------------------------------------------------------------- */
 
-static const int64_t PATIENCE_NS = 5000000000; /* mpirun and Slurm may deliver one request twice */
+static const int64_t PATIENCE_NS = 5000000000; /* mpirun and Slurm may deliver the same request
+                                                * twice */
 
 /* Time of the first request, in nanoseconds of the monotonic clock; 0: none. */
 static _Atomic int64_t stop_since;
-static _Atomic bool signals_ask; /* dt_stop_install: signals ask the process, not one training */
+static _Atomic bool signals_ask; /* dt_stop_install was called: a signal stops all trainings of the
+                                  * process */
 
 static int64_t now_ns(void)
 {
@@ -75,7 +77,7 @@ static void stop_signals(sigset_t *set)
     sigaddset(set, SIGINT);
 }
 
-/* All signals that can be blocked; faults belong to the thread that causes them. */
+/* Sets all signals except faults, which belong to the thread that causes them. */
 static void all_but_faults(sigset_t *set)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -98,7 +100,9 @@ static void *take_signals(void *arg)
     stop_signals(&set);
     pthread_sigmask(SIG_SETMASK, &set, NULL);
     for (;;) {
-        if (sigwaitinfo(&set, NULL) < 0) continue; /* another's handler ran */
+        if (sigwaitinfo(&set, NULL) < 0)
+            continue; /* interrupted by the handler of another
+                                                    * signal */
         int64_t since = atomic_load(&stop_since);
         if (since && now_ns() - since >= PATIENCE_NS) _exit(dt_status_exit_code(DT_STOPPED));
         dt_stop_request();
@@ -131,16 +135,16 @@ static void end_now(int number)
     _exit(atomic_load(&code_at_end));
 }
 
-/* The first rank that ends with an error makes mpirun notify the others. Open MPI may pass that
- * message to code that it has already unloaded (4.1.4, seen once, on busy cores). The job has
- * printed its error, so its exit code is kept. */
+/* When the first rank ends with an error, mpirun notifies the others. Open MPI may pass that
+ * message to code that it has already unloaded (4.1.4, seen once, on busy cores), which crashes the
+ * rank. The job has already printed its error, so its exit code is kept. */
 void dt__exit_within(double secs, dt_status status, const char *line)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* there may be no signal thread */
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* the process may have no signal thread */
     atomic_store(&line_at_end, line);
     atomic_store(&code_at_end, dt_status_exit_code(status));
     signal(SIGALRM, end_now);
@@ -151,15 +155,16 @@ void dt__exit_within(double secs, dt_status status, const char *line)
 
 /* ---- alternate stacks ----------------------------------------------------------------------- */
 
-/* Size of a signal frame on this CPU (11 KiB with AVX-512 and AMX), plus space for a backtrace. */
+/* Returns the size of a signal frame on this CPU (11 KiB with AVX-512 and AMX) plus space for a
+ * backtrace. */
 static size_t alternate_size(void)
 {
     const size_t least = getauxval(AT_MINSIGSTKSZ), page = 4096;
     return (least + page - 1) / page * page + (64 << 10);
 }
 
-/* Makes the calling thread's alternate stack; NULL without memory: handlers then use the normal
- * stack. */
+/* Makes an alternate stack for the calling thread and returns its memory. NULL: no memory; handlers
+ * then use the normal stack. */
 static void *alternate_stack_make(void)
 {
     stack_t stack = {.ss_size = alternate_size()};
@@ -176,7 +181,7 @@ void dt__signals_move_handlers(void)
     stack_t stack;
     if (sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_DISABLE) alternate_stack_make();
     for (int number = 1; number <= SIGRTMAX; number++) {
-        if (sigaction(number, NULL, &action)) continue; /* the C library's own */
+        if (sigaction(number, NULL, &action)) continue; /* reserved by the C library */
         bool handler = action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
         if (!handler || action.sa_flags & SA_ONSTACK) continue;
         action.sa_flags |= SA_ONSTACK;

@@ -1,5 +1,6 @@
-/* Sums of squares whose order depends only on positions in a vector, however it is cut: float i is
- * added to partial sum i mod 8, in double, and the partial sums are added in a tree. */
+/* Sums of squares whose order of addition depends only on positions in the vector, however the
+ * vector is cut: float i is added to partial sum i mod 8, in double, and the partial sums are added
+ * in a tree. */
 #include "base/clones.h"
 #include "base/internal.h"
 

@@ -1,14 +1,14 @@
 /* The columns of a table that hold features: numbers, dates, or categories with a dictionary. They
  * are in one of three states:
  *
- *       learning    after dt__columns_init. The first value that a survey reads in a column decides
- *                   the column's kind: a number, a date or a text. The survey counts texts and numbers
- *                   them in order of appearance.
- *       resolved    after dt__columns_resolve or dt__columns_of_schema. Each column knows its features,
- *                   each category its dictionary. Words read while learning hold the numbers that
- *                   the survey gave to texts; `map` converts these numbers to codes.
- *       nameless    after dt__columns_of_json, for numbers without names: like resolved, but without
- *                   items, which would take gigabytes for many features. Column c is feature c.
+ *     learning    after dt__columns_init. The first value that a survey reads in a column decides
+ *                 its kind: a number, a date or a text. The survey counts texts and numbers them in
+ *                 order of appearance.
+ *     resolved    after dt__columns_resolve or dt__columns_of_schema. Each column knows its
+ *                 features, each category its dictionary. Words read while learning hold the
+ *                 numbers that the survey gave to texts; `map` converts these numbers to codes.
+ *     nameless    after dt__columns_of_json, for numbers without names: like resolved, but without
+ *                 items, which would take gigabytes for many features. Column c is feature c.
  *
  * Numbers come first among the features; a date is several numbers. Then comes a flag for each
  * column of numbers or dates that had gaps (data.missing=flag). The categories come last: each has
