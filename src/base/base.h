@@ -147,8 +147,7 @@ struct dt_json {
 void dt__json_start(struct dt_json *json); /* starts an object, reusing the memory */
 void dt__json_int(struct dt_json *json, const char *key, int64_t value);
 void dt__json_real(struct dt_json *json, const char *key, double value);
-void dt__json_float(struct dt_json *json, const char *key, float value); /* with the digits of a
-                                                                          * float */
+void dt__json_float(struct dt_json *json, const char *key, float value); /* digits of a float */
 void dt__json_text(struct dt_json *json, const char *key, const char *value);
 void dt__json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n);
 void dt__json_floats(struct dt_json *json, const char *key, const float *values, size_t n);

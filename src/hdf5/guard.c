@@ -4,12 +4,13 @@
  *      |                                        | forks for each file
  *      +------ socket: request, answer ---> reader process
  *
- * The program forks the server before it has threads, MPI and much memory, and again when the
- * server was killed: else no file could be opened any more. The server forks and forgets. A reader
- * process opens its file and answers requests until the other end of its socket closes; its own end
- * closes when it dies, which is how its death is seen. Descriptors, not paths, are handed on: the
- * reader has the very file that the program has open. When memory runs out it is a reader that
- * goes. */
+ * The program forks the server before it has threads, MPI and much memory. If the server is killed,
+ * the program forks another one, since otherwise no file could be opened any more. The server does
+ * not wait for the readers that it forks. A reader process opens its file and answers requests
+ * until the program closes its end of the socket. If a reader dies, its end of the socket closes,
+ * and the program sees that. The program passes descriptors, not paths, so the reader has exactly
+ * the file that the program has open. When memory runs out, the kernel kills a reader rather than
+ * the program. */
 #include "hdf5/guard.h"
 
 #include <errno.h>
@@ -28,15 +29,15 @@
 #include "hdf5/library.h"
 
 enum { FDS = 2, FILE_FD = 0, SOCKET_FD = 1 };
-enum { CONTROL = 3 }; /* the server's end of the socket for requests */
+enum { CONTROL = 3 }; /* the server's end of the control socket */
 
-/* Limit of a reader's CPU time, beyond what any sound file needs. */
+/* Limit for the CPU time of a request, more than any sound file needs. */
 enum { READER_CPU_SECS = 300 };
 static const uint64_t READER_MEMORY = (uint64_t)4 << 30;
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-/* Sends or receives descriptors, with a byte; returns false if the other end is closed. */
+/* Sends or receives descriptors, along with one byte; returns false if the other end is closed. */
 static bool fds_pass(int socket, int fds[FDS], bool sends)
 {
     union {
@@ -85,7 +86,7 @@ static bool answer_send(int socket, dt_status status, const struct dt_text *byte
 
 /* ---- the reader process --------------------------------------------------------------------- */
 
-/* Gives the reader READER_CPU_SECS more; called for each request. */
+/* Allows READER_CPU_SECS more of CPU time; called before each request. */
 static void reader_limit_cpu(void)
 {
     struct rlimit cpu;
@@ -95,7 +96,8 @@ static void reader_limit_cpu(void)
     setrlimit(RLIMIT_CPU, &cpu);
 }
 
-/* A crash of the library says something about the file; a killed reader says nothing. */
+/* A crash of the library is the file's fault, so the reader answers with DT_EFORMAT. If the reader
+ * is killed, there is no answer, and nothing is said about the file. */
 static volatile int crash_socket; /* -1: an answer is being sent */
 static void reader_crash(int signal_number)
 {
@@ -118,11 +120,12 @@ static void reader_report_crashes(int socket)
         sigaction(crashes[i], &action, NULL);
         sigaddset(&set, crashes[i]);
     }
-    dt__signals_move_handlers(); /* the library's normal stack may have overflowed */
+    dt__signals_move_handlers(); /* the library may have overflowed the normal stack */
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* If memory runs out, the kernel ends the reader, not the program. */
+/* Limits the reader's memory, and makes the kernel kill the reader rather than the program when
+ * memory runs out. */
 static void reader_limit(void)
 {
     unsigned long pages = 0;
@@ -130,7 +133,7 @@ static void reader_limit(void)
     FILE *score = fopen("/proc/self/oom_score_adj", "we");
     if (score) {
         fputs("1000", score);
-        fclose(score); /* on failure the program's score stays */
+        fclose(score); /* if this fails, the program's score stays */
     }
     setrlimit(RLIMIT_CORE, &none);
     FILE *status = fopen("/proc/self/statm", "re");
@@ -166,17 +169,17 @@ static void reader_run(int file, int socket)
 
 /* ---- the fork server ------------------------------------------------------------------------ */
 
-/* Keeps no descriptor of the program open and prints nothing: what the library prints when it dies
- * is not a message of this program. */
+/* Runs the server. It closes all descriptors of the program, and prints nothing: what the library
+ * prints when it crashes is not a message of this program. */
 static void server_run(int control)
 {
     sigset_t all;
     int fds[FDS] = {-1, -1}, null = open("/dev/null", O_RDWR);
     prctl(PR_SET_NAME, "dtrain-hdf5");
-    fesetenv(FE_DFL_ENV); /* numbers are converted exactly: denormals are not flushed */
+    fesetenv(FE_DFL_ENV); /* denormals are not flushed, so that numbers are converted exactly */
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
         signal(signal_number, SIG_DFL);
-    signal(SIGCHLD, SIG_IGN); /* readers are not waited for */
+    signal(SIGCHLD, SIG_IGN); /* the server does not wait for readers */
     sigfillset(&all);
     sigdelset(&all, SIGXCPU);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -184,10 +187,10 @@ static void server_run(int control)
         dup2(null, fd);
     if (control != CONTROL) dup2(control, CONTROL);
     close_range(CONTROL + 1, ~0U, 0);
-    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* files are only read; some file systems have no
-                                                  * locks */
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* files are only read, and some file systems have
+                                                  * no locks */
     while (fds_pass(CONTROL, fds, false)) {
-        dt__h5_prepare(); /* once, for all readers */
+        dt__h5_prepare(); /* does something only once, for all readers */
         pid_t reader = fork();
         if (reader == 0) {
             close(CONTROL);
@@ -206,7 +209,7 @@ static void server_run(int control)
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
-static int guard_control = -1; /* socket to the server */
+static int guard_control = -1; /* the program's end of the control socket */
 static pid_t guard_server;
 
 static dt_status guard_ensure(void)
@@ -230,7 +233,8 @@ static dt_status guard_ensure(void)
     return DT_OK;
 }
 
-/* The server ends when no request can arrive, even if another process still holds the socket. */
+/* Ends the server. It ends when its socket is shut down, even if another process still has a
+ * copy. */
 static void guard_end(void)
 {
     if (guard_control < 0) return;
@@ -265,8 +269,8 @@ dt_status dt__h5_guard_open(int fd, int *out_socket)
     int fds[FDS] = {fd, pair[1]};
     pthread_mutex_lock(&guard_lock);
     dt_status status = DT_OK;
-    for (int tries = 0; !status && !sent && tries < 2; tries++) { /* to a new server if the old one
-                                                                   * ended */
+    for (int tries = 0; !status && !sent && tries < 2; tries++) { /* a second time with a new server
+                                                                   * if the old one has ended */
         status = guard_ensure();
         sent = !status && fds_pass(guard_control, fds, true);
         if (!status && !sent) guard_end();

@@ -1,9 +1,10 @@
-/* HDF5's library in a reader process: opens a file, walks all of it into a table, reads rows.
+/* HDF5's library in a reader process: opens a file, walks through all of it to make a table, and
+ * reads rows.
  *
- * Everything here runs in a process that may die of it. Refused to protect the reader: links and
- * storage in other files, types that this program does not use, arrays that claim more than the
- * file can hold. The walk closes what it opens, since a file may have a million items. Ids need no
- * check: HDF5 fails on an invalid one. */
+ * All of this runs in a process that may crash. To protect the reader, some things are refused:
+ * links to and storage in other files, types that this program does not use, and arrays that claim
+ * more than the file can hold. The walk closes what it opens, since a file may have a million
+ * items. Ids need not be checked: HDF5 fails on an invalid id. */
 #include "hdf5/library.h"
 
 #include <stdio.h>
@@ -13,23 +14,23 @@
 #include "hdf5/write.h"
 
 enum {
-    ITEM_BYTES = 16, /* of the file, at least, for each item */
+    ITEM_BYTES = 16, /* least bytes that an item takes in a file */
     MOST_DEPTH = 32,
-    MOST_VALUE = 1 << 21, /* bytes of an attribute */
+    MOST_VALUE = 1 << 21, /* bytes of an attribute's value */
     MOST_CHUNK = 1 << 28, /* bytes, unpacked */
-    DEFLATE_BEST = 1100   /* deflate's largest factor */
+    DEFLATE_BEST = 1100   /* upper bound for deflate's compression factor */
 };
 
 struct dt__h5_inside {
     hid_t file;
-    hsize_t bytes; /* its length */
+    hsize_t bytes; /* length of the file */
     struct dt_text *table;
     size_t items;
     struct place {
-        size_t at;            /* position in the table */
-        hid_t set;            /* open for reading; 0: not yet */
-        size_t chunks, cache; /* chunks that contain a row, and their bytes; 0: CHUNK_CACHE
-                               * suffices */
+        size_t at;            /* position of the item in the table */
+        hid_t set;            /* the array, open for reading; 0: not opened yet */
+        size_t chunks, cache; /* number of chunks that contain parts of one row, and their bytes; 0:
+                               * CHUNK_CACHE suffices */
     } * places;               /* (items) */
     size_t places_capacity;
 };
@@ -67,7 +68,6 @@ static herr_t error_keep_description(unsigned depth, const H5E_error2_t *error, 
     return 0;
 }
 
-/* Adds the innermost text of the library's error stack, if there is one. */
 dt_status dt__h5_library_fail(dt_status status, const char *what)
 {
     const char *innermost = NULL;
@@ -82,7 +82,7 @@ dt_status dt__h5_library_fail(dt_status status, const char *what)
 
 /* ---- types ---------------------------------------------------------------------------------- */
 
-/* A number's type in memory, and in files of both byte orders. */
+/* The types of a number: in memory, and in files of both byte orders. */
 struct number_type {
     hid_t native, little, big;
 };
@@ -114,13 +114,13 @@ hid_t dt__h5_stored_type(enum dt__h5_type type)
 static bool item_type(hid_t type, struct dt__h5_item *item)
 {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
-    if (H5.Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
+    if (H5.Tget_class(type) == H5T_ENUM) { /* numpy's bool is an enumeration over a small integer */
         const hid_t base = H5.Tget_super(type);
         const bool good = H5.Tget_class(base) == H5T_INTEGER && item_type(base, item);
         H5.Tclose(base);
         return good;
     }
-    /* Half precision, as h5py writes it. */
+    /* Half precision, in the form that h5py writes. */
     bool half =
         H5.Tget_class(type) == H5T_FLOAT && H5.Tget_size(type) == 2 &&
         H5.Tget_precision(type) == 16 && H5.Tget_offset(type) == 0 &&
@@ -136,7 +136,7 @@ static bool item_type(hid_t type, struct dt__h5_item *item)
     return item->type != DT__H5_TEXT || H5.Tget_class(type) == H5T_STRING;
 }
 
-/* Reads rank and dimensions of a space and closes it; returns false if the elements cannot be
+/* Reads the rank and dimensions of a space, and closes it. Returns false if the elements cannot be
  * counted. */
 static bool item_space(hid_t space, struct dt__h5_item *item)
 {
@@ -158,8 +158,8 @@ static bool item_space(hid_t space, struct dt__h5_item *item)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* Limits the table to what the file can hold: by hard links a small file can list any number of
- * items. */
+/* Adds an item to the table. The number of items is limited by the file's size, because with hard
+ * links a small file can list any number of items. */
 static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_item item, const char *path,
                            const void *data, size_t length)
 {
@@ -182,8 +182,8 @@ static dt_status table_refuse(struct dt__h5_inside *inside, const char *path, co
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* Appends the texts of an attribute, or of a data set of rank 1, to `out`, each with a final NUL.
- * Texts of variable length are in the library's memory, which this process never frees. */
+/* Appends the texts of an attribute or of a data set of rank 1 to `out`, each with a final NUL. The
+ * library allocates texts of variable length, and this process never frees them. */
 static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t most,
                             struct dt_text *out)
 {
@@ -213,7 +213,7 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
 
 /* ---- attributes ----------------------------------------------------------------------------- */
 
-/* Arguments of the callbacks that iterate over attributes or links. */
+/* State of a walk over the attributes or links of an object. */
 struct visit {
     struct dt__h5_inside *inside;
     const char *path; /* path of the object */
@@ -221,7 +221,7 @@ struct visit {
     dt_status status;
 };
 
-/* Adds a number or a text; skips other attributes. */
+/* Adds an attribute that is a number or a text; skips other attributes. */
 static dt_status attribute_add(const struct visit *visit, const char *name, hid_t attribute)
 {
     union {
@@ -265,10 +265,10 @@ static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* Returns NULL if the filters are those of libhdf5. */
+/* Returns NULL if libhdf5 itself has all filters of the array, else what to complain about. */
 static const char *filters_complain(hid_t plist)
 {
-    enum { LZF = 32000 }; /* number in HDF5's list of registered filters */
+    enum { LZF = 32000 }; /* its number in HDF5's list of registered filters */
     int count = H5.Pget_nfilters(plist);
     for (int i = 0; i < count; i++) {
         unsigned flags, config;
@@ -283,8 +283,8 @@ static const char *filters_complain(hid_t plist)
     return count < 0 ? "is not stored plainly in the file itself" : NULL;
 }
 
-/* Returns NULL if the file can hold as much as the dimensions claim, judging by sizes. Stores a
- * contiguous array's position in the item. */
+/* Returns NULL if, judging by sizes, the file can hold as much as the dimensions claim, else what
+ * to complain about. Stores a contiguous array's position in the item. */
 static const char *array_complain(const struct dt__h5_inside *inside, hid_t set, hid_t plist,
                                   bool contiguous, struct dt__h5_item *item)
 {
@@ -292,12 +292,12 @@ static const char *array_complain(const struct dt__h5_inside *inside, hid_t set,
     const hsize_t size = inside->bytes, stored = H5.Dget_storage_size(set);
     uint64_t bytes = item->count * item->size;
     if (contiguous) {
-        haddr_t offset = H5.Dget_offset(set); /* undefined: a position beyond any file */
+        haddr_t offset = H5.Dget_offset(set); /* if undefined, it is beyond any file */
         item->offset = offset;
         return stored == bytes && offset <= size && stored <= size - offset ? NULL : hollow;
     }
     hsize_t dims[DT__H5_MAX_RANK];
-    size_t chunk = item->size; /* bytes of a chunk when unpacked */
+    size_t chunk = item->size; /* bytes of an unpacked chunk */
     if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return hollow;
     for (int i = 0; i < item->rank; i++)
         if (!dt__size_mul(chunk, dims[i], &chunk)) return hollow;
@@ -305,14 +305,15 @@ static const char *array_complain(const struct dt__h5_inside *inside, hid_t set,
     return chunk && stored <= size && bytes / DEFLATE_BEST <= stored ? NULL : hollow;
 }
 
-/* Cache for a chunk or two of packed data sets, so that neighbouring reads unpack a chunk once. If
- * the chunks that contain a row are larger, reads of a few rows would unpack all of them each time:
- * the cache is made large enough, but at most MOST_CACHE, since each reader has one. Without space
- * for a large chunk that is not packed, its rows are read separately. */
+/* CHUNK_CACHE holds a chunk or two of a packed data set, so that neighbouring reads unpack a chunk
+ * only once. If the chunks that contain one row are larger in total, each read of a few rows would
+ * unpack all of them again. So the cache is then made large enough for them, but at most
+ * MOST_CACHE, since each reader has one. Rows of a chunk that is too large for the cache and not
+ * packed are read one by one. */
 enum { CHUNK_CACHE = 1 << 22, MOST_CACHE = 1 << 26, CACHE_SLOTS = 521, MOST_SLOTS = 1 << 20 };
 
-/* HDF5 evicts chunks that were read whole first, then the least recently used; at 1.0 it never
- * evicts the latter, and keeps each chunk that was read in part (1.10.8). */
+/* HDF5 first evicts chunks that were read completely, then the least recently used ones. At 1.0 it
+ * would never evict the latter and would keep every chunk that was read in part (1.10.8). */
 static const double WHOLE_FIRST = 0.75;
 
 static void array_size_cache(hid_t plist, struct dt__h5_item *item, struct place *place)
@@ -321,7 +322,7 @@ static void array_size_cache(hid_t plist, struct dt__h5_item *item, struct place
     size_t chunks = 1, chunk = item->size, bytes;
     if (H5.Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return;
     for (int i = 0; i < item->rank; i++) {
-        chunk *= dims[i]; /* at most MOST_CHUNK */
+        chunk *= dims[i]; /* no overflow: at most MOST_CHUNK */
         if (i && !dt__size_mul(chunks, (item->dims[i] - 1) / dims[i] + 1, &chunks)) return;
     }
     if (!dt__size_mul(chunks, chunk, &bytes) || bytes <= CHUNK_CACHE || bytes > MOST_CACHE) return;
@@ -354,7 +355,8 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
                                 : DT_EFORMAT;
     else if (!(why = array_complain(inside, set, plist, layout == H5D_CONTIGUOUS, &item)) &&
              H5.Tequal(type, number_type(item.type).native) <= 0)
-        item.offset = UINT64_MAX; /* the program has no such type */
+        item.offset = UINT64_MAX; /* the program has no type for it as stored: the library must
+                                   * convert it */
     if (status == DT_EFORMAT) why = "is not a list of names";
     if (!why && layout == H5D_CHUNKED) array_size_cache(plist, &item, &place);
     if (why)
@@ -376,7 +378,7 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
 static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const char *path,
                              int depth);
 
-/* Skips soft and external links, which lead elsewhere. */
+/* Adds the object of a hard link. Skips soft and external links, which lead elsewhere. */
 static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, void *arg)
 {
     struct visit *visit = arg;
@@ -393,7 +395,7 @@ static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, 
     return visit->status ? -1 : 0;
 }
 
-/* Adds an object, its attributes, and everything below it. */
+/* Adds an object, its attributes and everything below it. */
 static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const char *path,
                              int depth)
 {
@@ -417,17 +419,17 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Files are only read, and some file systems have no locks. */
+/* Turns file locking off: files are only read, and some file systems have no locks. */
 static void plist_leave_unlocked(hid_t plist)
 {
 #define LEAVE_UNLOCKED(prefix, name) H5.name(plist, false, true);
-    (void)plist; /* an old library uses HDF5_USE_FILE_LOCKING, which the fork server sets */
+    (void)plist; /* an older library obeys HDF5_USE_FILE_LOCKING, which the fork server sets */
     DT__H5_LOCKING(LEAVE_UNLOCKED)
 }
 
 dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt__h5_inside **out)
 {
-    static struct dt__h5_inside inside; /* one per process */
+    static struct dt__h5_inside inside; /* a process has only one */
     DT_TRY(dt__h5_load());
     H5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
     H5.PLset_loading_state(0);
@@ -435,7 +437,7 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
     H5.Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, WHOLE_FIRST);
     plist_leave_unlocked(plist);
     inside = (struct dt__h5_inside){.file = H5.Fopen(path, H5F_ACC_RDONLY, plist), .table = table};
-    if (inside.file < 0) /* before another call, which would replace the library's reason */
+    if (inside.file < 0) /* fail before another call replaces the library's reason */
         return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
     const hid_t root = H5.Gopen2(inside.file, "/", H5P_DEFAULT);
     if (root < 0 || H5.Fget_filesize(inside.file, &inside.bytes) < 0)
@@ -448,7 +450,7 @@ static hid_t place_open(const struct dt__h5_inside *inside, const struct place *
 {
     const char *path = inside->table->data + place->at + sizeof(struct dt__h5_item);
     const hid_t plist = H5.Pcreate(H5_CLASS(DATASET_ACCESS));
-    if (place->cache) /* one slot per chunk, so that no chunk evicts another */
+    if (place->cache) /* one slot for each chunk, so that no chunk evicts another */
         H5.Pset_chunk_cache(plist, CACHE_SLOTS + place->chunks, place->cache, WHOLE_FIRST);
     const hid_t set = H5.Dopen2(inside->file, path, plist);
     H5.Pclose(plist);

@@ -1,5 +1,5 @@
-/* library: the functions and ids of HDF5's library, as H5.Fopen for H5Fopen and H5_ID(T_C_S1) for
- * H5T_C_S1, and what the two files that call it share. They are valid once dt__h5_load has
+/* library: HDF5's functions and ids, as H5.Fopen for H5Fopen and H5_ID(T_C_S1) for H5T_C_S1, and
+ * functions that the two files calling the library share. All are valid only after dt__h5_load has
  * succeeded. */
 #ifndef DT_HDF5_LIBRARY_H
 #define DT_HDF5_LIBRARY_H
@@ -14,7 +14,7 @@
 #else
 #define DT__H5_LOCKING(X)
 #endif
-/* A number's type in memory, and in files of both byte orders. */
+/* X for the types of a number: in memory, and in files of both byte orders. */
 #define DT__H5_NUMBER(X, native, stored)                                                           \
     X(H5, T_NATIVE_##native##_g) X(H5, T_##stored##LE_g) X(H5, T_##stored##BE_g)
 /* clang-format off */
@@ -53,17 +53,18 @@ extern struct dt__h5_symbols {
 #define H5_ID(name) (H5.open(), *H5.name##_g)
 #define H5_CLASS(name) H5_ID(P_CLS_##name##_ID)
 
-/* The header's constants such as H5F_ACC_TRUNC would call the library. */
+/* In the library's header, constants such as H5F_ACC_TRUNC include a call of the library. */
 #undef H5CHECK
 #undef H5OPEN
 #define H5CHECK
 #define H5OPEN
 
-/* Loads the library, unless that is already done. DT_EIO: it is not installed. */
+/* Loads the library, unless this was already done. DT_EIO: it is not installed. */
 dt_status dt__h5_load(void);
-/* Like dt_fail, with `what` followed by the innermost text of the library's error stack. */
+/* Like dt_fail with `what`, followed by the innermost text of the library's error stack, if there
+ * is one. */
 dt_status dt__h5_library_fail(dt_status status, const char *what);
-/* Returns the type of a number in files that this program writes; negative: none. */
+/* Returns the type of a number in files that this program writes; negative if there is none. */
 hid_t dt__h5_stored_type(enum dt__h5_type type);
 
 #endif

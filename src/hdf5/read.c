@@ -1,5 +1,5 @@
-/* The program's side of reading. The table from a reader process is checked entry by entry before
- * it is used, because the process has read a file from outside. */
+/* The program's side of reading. The table that a reader process sends is checked entry by entry
+ * before it is used, because the process has read a file from outside. */
 #include "hdf5/read.h"
 
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 struct dt__h5_file {
     char *path;
     int fd;
-    int socket;    /* socket to the reader process; -1: there is none */
-    uint64_t size; /* of the file, in bytes */
+    int socket;    /* socket to the reader process; -1: no process */
+    uint64_t size; /* bytes of the file */
     unsigned char *table;
     size_t table_bytes;
-    struct dt__h5_item *items; /* (count) in the table's order */
+    struct dt__h5_item *items; /* (count) in the order of the table */
     size_t count, capacity;
-    const struct dt__h5_item **sorted; /* (count) the same, sorted by kind and path */
+    const struct dt__h5_item **sorted; /* (count) the items, sorted by kind and path */
 };
 
 static const unsigned char TYPE_SIZES[] = {
@@ -42,7 +42,7 @@ static bool texts_have_nuls(const char *texts, size_t length, uint64_t count)
     return found == count && (length == 0 || texts[length - 1] == '\0');
 }
 
-/* Returns true if the item's data has the form of its kind: texts, a number, or nothing. */
+/* Returns true if the data of an item have the form of its kind: texts, a number, or nothing. */
 static bool item_data_fits(const struct dt__h5_item *item)
 {
     const bool array = item->kind == DT__H5_ARRAY, attribute = item->kind == DT__H5_ATTRIBUTE;
@@ -52,7 +52,7 @@ static bool item_data_fits(const struct dt__h5_item *item)
     return item->length == (attribute ? dt__h5_type_size(item->type) : 0);
 }
 
-/* Reads the item at `at`; returns false if it is not valid. */
+/* Parses the table's item at `at`, with `left` bytes left; returns false if it is not valid. */
 static bool table_item(const struct dt__h5_file *file, const unsigned char *at, size_t left,
                        struct dt__h5_item *out, size_t *out_length)
 {
@@ -89,7 +89,7 @@ static int item_order(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* Converts the whole table to items, with checks. */
+/* Checks the whole table and converts it to items. */
 static dt_status table_check(struct dt__h5_file *file)
 {
     for (size_t at = 0, part; at < file->table_bytes; at += part) {
@@ -115,15 +115,16 @@ static void reader_end(struct dt__h5_file *file)
     file->socket = -1;
 }
 
-/* Asks the reader process, starting one if there is none, for `length` bytes into out; out NULL:
- * for the table. A killed process is replaced. */
+/* Sends a request to the reader process and receives the answer's `length` bytes in `out`; if `out`
+ * is NULL, requests the table. Starts a process if there is none, and replaces one that was
+ * killed. */
 static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *request, void *out,
                           size_t length)
 {
     struct dt__h5_answer answer;
     for (int deaths = 0; deaths < 2; deaths++) {
         if (file->socket < 0) DT_TRY(dt__h5_guard_open(file->fd, &file->socket));
-        /* a reader that crashed takes no request, but its answer may be there */
+        /* a reader that crashed takes no request, but may have sent its answer */
         if (!dt__h5_guard_pass(file->socket, request, sizeof *request, true))
             shutdown(file->socket, SHUT_WR);
         bool lives = dt__h5_guard_pass(file->socket, &answer, sizeof answer, false);
@@ -160,7 +161,7 @@ dt_status dt__h5_open(const char *path, struct dt__h5_file **out)
     DT_GUARD(dt__strdup(path, &file->path));
     DT_GUARD(dt__file_open(path, &file->fd, &file->size));
     DT_GUARD(file_ask(file, &whole, NULL, 0));
-    reader_end(file); /* most files need no reader afterwards */
+    reader_end(file); /* most files need no reader after this */
     DT_GUARD(table_check(file));
     *out = file;
     return DT_OK;
@@ -223,7 +224,8 @@ bool dt__h5_has_array(const struct dt__h5_file *file, const char *path)
         wide = (double)value;                                                                      \
     } break;
 
-/* Converts numbers of the machine to doubles, which may end where the numbers end. */
+/* Converts numbers to doubles. `from` and `out` may be the same memory if both end at the same
+ * byte. */
 static void values_widen(enum dt__h5_type type, const char *from, size_t count, double *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -258,14 +260,14 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
                            array->offset + first * row);
     if (as == DT__H5_F64 && array->offset != UINT64_MAX) {
         const size_t before = (size_t)rows * items * (sizeof(double) - array->size);
-        char *from = (char *)out + before; /* the end of out: the doubles never overtake the
-                                            * numbers */
+        char *from = (char *)out + before; /* at the end of out: a double never overwrites a number
+                                            * that is still to be converted */
         DT_TRY(dt__fd_read(file->fd, file->path, from, (size_t)rows * items * array->size,
                            array->offset + first * items * array->size));
         values_widen(array->type, from, (size_t)rows * items, out);
         return DT_OK;
     }
-    /* Read by a reader process, in ranges that need little memory. */
+    /* A reader process reads the rows, in ranges that need little memory. */
     uint64_t most = row < DT__H5_READ_BYTES ? DT__H5_READ_BYTES / row : 1;
     char *to = out;
     while (rows > 0) {

@@ -1,8 +1,10 @@
-/* A virtual file driver of this program collects the library's metadata in a memory file, where no
- * write fails: after a failed write the library may crash when it closes the file.
+/* Writes HDF5 files. A virtual file driver of this program collects the library's metadata in a
+ * memory file, because writes there do not fail: after a failed write the library may crash when it
+ * closes the file.
  *
- * Arrays are created with early allocation and no fill value: the library assigns them a position
- * and writes nothing there, so the memory file has a hole. Streaming merges it with the arrays. */
+ * Arrays are created with early allocation and without fill value. The library then gives them a
+ * position but writes nothing there, so the memory file has a hole. Streaming puts the arrays into
+ * these holes. */
 #include "hdf5/write.h"
 
 #include <errno.h>
@@ -18,7 +20,7 @@
 enum { TEXT_ATTRIBUTE = 60000, TEXT_MOST = 1 << 20 };
 
 struct extent {
-    uint64_t at, length; /* position in the file, bytes */
+    uint64_t at, length; /* position in the file, and bytes */
     const void *data;    /* NULL: reserved space */
 };
 
@@ -27,8 +29,8 @@ struct dt__h5_layout {
     hid_t file;       /* -1 once it is closed */
     dt_status status; /* the first failure, with its message */
     char message[DT_ERROR_MAX];
-    int memory;              /* the metadata, in an unnamed file; -1 once mapped */
-    unsigned char *metadata; /* (end) the metadata, mapped for streaming; NULL before */
+    int memory;              /* unnamed file with the metadata; -1 once it is mapped */
+    unsigned char *metadata; /* (end) the mapped metadata while streaming; NULL before */
     struct extent *extents;
     size_t nextents, extents_capacity;
     void **owned;
@@ -37,7 +39,7 @@ struct dt__h5_layout {
     bool locked;  /* library_lock is held */
 };
 
-/* The library may not be thread-safe, so it lays out one file at a time. */
+/* The library may not be thread-safe: only one file is laid out at a time. */
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -61,7 +63,7 @@ void *dt__h5_layout_alloc(struct dt__h5_layout *layout, size_t count, size_t siz
     return memory;
 }
 
-/* Records that the library could not lay `what` out; only lack of memory can cause this. */
+/* Records that the library could not lay out `what`. Only lack of memory can cause this. */
 static void layout_fail_library(struct dt__h5_layout *layout, const char *what)
 {
     dt_status status = dt__h5_library_fail(DT_EIO, what);
@@ -71,7 +73,7 @@ static void layout_fail_library(struct dt__h5_layout *layout, const char *what)
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 struct driver {
-    H5FD_t shared; /* the library's part */
+    H5FD_t shared; /* the part that the library uses */
     struct dt__h5_layout *layout;
 };
 
@@ -111,7 +113,7 @@ static herr_t driver_close(H5FD_t *file)
     return 0;
 }
 
-/* Returns the end of the file, which is that of its allocations. */
+/* Returns the end of the file, up to which the library has allocated space. */
 static haddr_t driver_get_end(const H5FD_t *file, H5FD_mem_t type)
 {
     (void)type;
@@ -128,7 +130,7 @@ static herr_t driver_set_end(H5FD_t *file, H5FD_mem_t type, haddr_t at)
 static const H5FD_class_t DRIVER = {
 #ifdef H5FD_CLASS_VERSION
     .version = H5FD_CLASS_VERSION,
-    .value = (H5FD_class_value_t)600, /* above the library's values; never stored */
+    .value = (H5FD_class_value_t)600, /* larger than the library's own values; never stored */
 #endif
     .name = "dtrain",
     .maxaddr = (haddr_t)1 << 62,
@@ -145,10 +147,11 @@ static const H5FD_class_t DRIVER = {
 
 /* ---- a file --------------------------------------------------------------------------------- */
 
-/* Stores no times: the same content gives the same bytes. */
+/* Sets the file up to store no times, so that the same content gives the same bytes. */
 dt_status dt__h5_layout_create(const char *path, size_t user_block, struct dt__h5_layout **out)
 {
-    /* Registered once and never removed: the library closes a file after releasing the driver. */
+    /* The driver is registered once and never removed, because the library still uses it when it
+     * closes a file. */
     static hid_t driver = -1;
     struct dt__h5_layout *layout;
     DT_TRY(dt__h5_load());
@@ -159,7 +162,7 @@ dt_status dt__h5_layout_create(const char *path, size_t user_block, struct dt__h
     pthread_mutex_lock(&library_lock);
     layout->locked = true;
     if (driver < 0) driver = H5.FDregister(&DRIVER);
-    H5.Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a setting of each thread */
+    H5.Eset_auto2(H5E_DEFAULT, NULL, NULL); /* this setting belongs to each thread */
     hid_t access = H5.Pcreate(H5_CLASS(FILE_ACCESS)), create = H5.Pcreate(H5_CLASS(FILE_CREATE));
     if (layout->memory >= 0 && access >= 0 && create >= 0 && driver >= 0 &&
         H5.Pset_driver(access, driver, (void *)&layout) >= 0 &&
@@ -204,7 +207,7 @@ void dt__h5_layout_free(struct dt__h5_layout *layout)
 
 /* ---- content -------------------------------------------------------------------------------- */
 
-/* Makes the groups on the way to path[0..length), and that group. */
+/* Makes the groups on the way to path[0..length), and the group of this path. */
 static void groups_make(struct dt__h5_layout *layout, const char *path, size_t length)
 {
     char name[DT__H5_PATH];
@@ -226,7 +229,8 @@ void dt__h5_put_group(struct dt__h5_layout *layout, const char *path)
     groups_make(layout, path, strlen(path));
 }
 
-/* Allocates space at once, without times; HADDR_UNDEF: failed. */
+/* Makes an array without times, and allocates its space at once. Returns its position; HADDR_UNDEF
+ * on failure. */
 static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
 {
     hid_t set = -1, plist = H5.Pcreate(H5_CLASS(DATASET_CREATE));
@@ -243,7 +247,7 @@ static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
 void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, uint64_t *out_offset)
 {
     const char *path = item->path, *name = strrchr(path, item->rank ? '/' : '@') + 1;
-    const int length = (int)(name - 1 - path); /* in the owner's path */
+    const int length = (int)(name - 1 - path); /* length of the owner's path */
     const bool text = item->type == DT__H5_TEXT;
     char owner[DT__H5_PATH];
     hsize_t extent[DT__H5_MAX_RANK];
