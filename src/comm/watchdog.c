@@ -11,8 +11,9 @@
 static const int64_t LATE_US = 1000000;  /* a look this late: the process was suspended */
 static const int64_t QUIET_US = 1000000; /* after the deadline, until a silent host is reported */
 static const int64_t ABORT_US = 8000000; /* until an abort is everywhere (measured: up to 3 s) */
-static const int64_t ALL_WAIT_US = 12000000; /* after the deadline, until a wait of all is reported */
-static const int64_t KILLS_US = 3000000;     /* mpirun asks ranks to stop, kills them 1 s later */
+static const int64_t ALL_WAIT_US =
+    12000000;                            /* after the deadline, until a wait of all is reported */
+static const int64_t KILLS_US = 3000000; /* mpirun asks ranks to stop, kills them 1 s later */
 
 /* ---- stuck ranks ---------------------------------------------------------------------------- */
 

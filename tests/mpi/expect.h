@@ -11,9 +11,10 @@ static int failures;
 #define EXPECT(what, ...)                                                                          \
     do {                                                                                           \
         if (!(what) && failures++ < 20) {                                                          \
-            const char *told = getenv("OMPI_COMM_WORLD_RANK");                                     \
-            if (!told) told = getenv("PMI_RANK");                                                  \
-            fprintf(stderr, "rank %s: %s:%d: %s: ", told ? told : "0", __FILE__, __LINE__, #what); \
+            const char *rank_text = getenv("OMPI_COMM_WORLD_RANK");                                \
+            if (!rank_text) rank_text = getenv("PMI_RANK");                                        \
+            fprintf(stderr, "rank %s: %s:%d: %s: ", rank_text ? rank_text : "0", __FILE__,         \
+                    __LINE__, #what);                                                              \
             fprintf(stderr, __VA_ARGS__);                                                          \
             fputc('\n', stderr);                                                                   \
         }                                                                                          \
