@@ -1,8 +1,9 @@
 /* Starts that fail on one rank, and worlds in a job of another program's MPI.
  *
- *   test_world             the Nth allocation or thread of rank 1 fails, for every N, in the start of
- *                          a world, an exchange and an async exchange: all ranks get the same
- *                          error, and none waits forever; a spec beyond its bounds; a gather beyond 2 GiB
+ *   test_world             the Nth allocation or thread of rank 1 fails, for every N, in the start
+ *                          of a world, an exchange and an async exchange: all ranks get the same
+ *                          error, and none waits forever; a spec beyond its bounds; a gather
+ *                          beyond 2 GiB
  *   test_world hang SECS   rank 1 hangs in the start: the watchdog ends the job
  *   test_world killed      rank 1 is killed: a surviving rank names it
  *   test_world stopped     rank 0 is stopped before its watchdog has looked once

@@ -28,11 +28,12 @@ struct fake_memory { /* the memory of one owner */
     _Alignas(64) unsigned char private[FAKE_BYTES];
     _Alignas(64) unsigned char public[FAKE_BYTES];
     size_t bytes;                      /* size of the memory */
-    size_t written_begin, written_end; /* range that the owner writes; others put outside of it */
-    struct fake_answer {               /* to each worker */
+    size_t written_begin, written_end; /* the range that the owner writes; other actors put only
+                                        * outside it */
+    struct fake_answer {               /* the answer to each worker */
         bool expected;
         int left;                           /* number of words in flight */
-        struct dt__answer *sent, *received; /* as its owner has it, as its worker has it */
+        struct dt__answer *sent, *received; /* the owner's answer, the worker's copy */
         void *body;
     } answer[FAKE_ACTORS];
 };
@@ -49,11 +50,11 @@ struct fake_context { /* saved context of the scheduler or an actor */
 };
 struct fake_copy { /* a word in flight */
     unsigned char *to;
-    const unsigned char *from; /* NULL: the word is in `sent`, because the sender may have changed
-                                * its copy since */
+    const unsigned char *from; /* NULL: the word is in `sent`, because the sender was then free to
+                                * change its copy */
     unsigned char sent[8];
     int actor; /* sender; -1: the owner, with an answer */
-    int *left; /* number of words of the operation in flight; for a put, of those that still need
+    int *left; /* number of words of the operation in flight; for a put, only those that still need
                 * their source */
     struct fake_answer *answer; /* NULL: the word belongs to a put */
     size_t bytes;
@@ -76,8 +77,8 @@ struct fake {
     int sleeper;                           /* the actor that falls asleep now and then */
     uint64_t nap;                          /* longest sleep in steps; fake_linger makes a few
                                           * longer */
-    uint64_t news[2], looked[FAKE_ACTORS]; /* notifications of each end; how many of these each
-                                            * actor has seen */
+    uint64_t news[2], looked[FAKE_ACTORS]; /* notifications sent at each end; how many each actor
+                                            * has seen */
     bool mapped; /* all actors load and store in the private memory, as on a host with shared
                   * memory */
     struct fake_copy pending[FAKE_PENDING];
@@ -165,7 +166,7 @@ static void fake_launch(struct fake *fake, int actor, void *to, const void *from
     }
 }
 
-/* Sends a copy of the data, which arrives at any time. */
+/* Sends a copy of the data, which arrives at an arbitrary time. */
 static void fake_put(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                      size_t length)
 {
@@ -176,8 +177,8 @@ static void fake_put(struct dt__onesided *remote, int *left, size_t offset, cons
     fake_yield(fake);
 }
 
-/* Picks a random word in flight; if this actor has put it, stores all words with the same count
- * `left`, whose source may then change. */
+/* Picks a random word in flight. If it belongs to a put of this actor, copies all words of the put
+ * to `sent`, so that their source may change. */
 static void fake_progress(struct dt__onesided *remote)
 {
     struct fake_port *port = (struct fake_port *)remote;
@@ -196,7 +197,7 @@ static void fake_progress(struct dt__onesided *remote)
     if (left) *left = 0;
 }
 
-/* Does operation i, or the first pending one of the same actor at the same memory, so that these
+/* Does operation i, or an earlier pending one of the same actor on the same memory, so that these
  * keep their order. */
 static void fake_land_op(struct fake *fake, int i)
 {

@@ -43,8 +43,9 @@ static double rounded(float value)
     return (double)dt__bf16_value(dt__bf16_of(value));
 }
 
-/* Compares got (m, n) with before + the sums over l < k of a[i * ai + l * al] * b[l * bl + j * bj],
- * whose values are rounded to bf16. before NULL: 0. */
+/* Compares got (m, n) with the f64 product of rounded operands: element (i, j) is before[i * n +
+ * j], or 0 if `before` is NULL, plus the sum over l < k of a[i * ai + l * al] * b[l * bl + j *
+ * bj]. */
 static void expect_product(const char *what, const float *got, int m, int n, int k, const float *a,
                            int ai, int al, const float *b, int bl, int bj, const float *before)
 {
@@ -117,8 +118,8 @@ static void check_products(void)
         check_shape(shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* Checks y, gradients and dx of two parts of a split layer, whose inputs are in three blocks, the
- * last one the longest. */
+/* Checks y, gradients and dx of two parts of a split layer. The inputs are in three blocks, of
+ * which the last one is the longest. */
 static void check_parts(uint64_t seed, struct dt_split_part **part, const int *columns)
 {
     enum { N = 6, IN = 1030, PARTS = 2 };

@@ -140,8 +140,8 @@ START_TEST(transposed_products_are_right)
 }
 END_TEST
 
-/* Returns an element as the portable products define it: for each 256 of k one chain of fused
- * multiply-adds; the chains' results are added. */
+/* Returns an element as the portable products define it: one chain of fused multiply-adds for each
+ * 256 elements of k; the results of the chains are added. */
 static float chain(const float *x, const float *y, int k, float start, bool add)
 {
     float sum = start;
@@ -154,8 +154,8 @@ static float chain(const float *x, const float *y, int k, float start, bool add)
     return sum;
 }
 
-/* Shapes that are no multiples of the 256 of k or of a tile's rows and columns, in both instruction
- * sets. */
+/* Shapes that are not multiples of the 256 elements of k, or of a tile's rows and columns in either
+ * instruction set. */
 static const int CHAINS[][3] = {
     {1, 1, 300}, {9, 49, 255}, {33, 50, 257}, {300, 7, 3}, {5, 96, 256}};
 
@@ -197,8 +197,8 @@ START_TEST(portable_products_have_the_bits_of_the_chain)
 }
 END_TEST
 
-/* Without AVX2, padding keeps a row's bits independent of the other rows: tests the kernels that
- * are chosen there, and those with the most rows in a tile. */
+/* Without AVX2, padding keeps a row's bits independent of the other rows. Tests the kernels that
+ * are chosen on such CPUs, and those with the most rows in a tile. */
 START_TEST(padded_rows_do_not_depend_on_others)
 {
     static const char *const kernels[] = {"Haswell", "Nehalem", "Sandybridge", "Prescott", "Core2"};
@@ -238,8 +238,8 @@ START_TEST(kernel_name_is_known)
 }
 END_TEST
 
-/* A run on one CPU keeps its bits: an entry may change only after a measurement. CPUs whose AVX-512
- * is hidden get an entry without AVX-512, or none. */
+/* A run on one CPU keeps its bits, so an entry may change only after a measurement. A CPU whose
+ * AVX-512 is hidden gets an entry without AVX-512, or none. */
 START_TEST(each_cpu_keeps_its_kernel)
 {
     static const struct {
@@ -273,7 +273,7 @@ START_TEST(each_cpu_keeps_its_kernel)
 }
 END_TEST
 
-/* The core name of an OpenBLAS that does not know this CPU. */
+/* Returns the core name that OpenBLAS reports for a CPU unknown to it. */
 static const char *unknown_core(void)
 {
     return "Prescott";

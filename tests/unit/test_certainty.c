@@ -76,7 +76,8 @@ START_TEST(temperatures_undo_a_factor)
 }
 END_TEST
 
-/* Counts rows of {not positive, positive} x {called not positive, called positive} at a cut. */
+/* Counts rows at a cut: `out` is indexed by whether the label is positive, then by whether the row
+ * is called positive. */
 static void count(double cut, int positive, double out[2][2])
 {
     out[0][0] = out[0][1] = out[1][0] = out[1][1] = 0;

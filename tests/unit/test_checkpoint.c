@@ -417,8 +417,8 @@ static void seal_file(const char *path)
     dt_free(bytes);
 }
 
-/* Most flips change values, and the file loads; flips in the structure are refused. None may
- * crash. */
+/* Most flips change a value, and the file loads; flips in the structure are refused. No flip may
+ * crash the process. */
 START_TEST(flips_under_a_right_checksum_do_not_crash)
 {
     unsigned char *bytes;
@@ -444,8 +444,8 @@ END_TEST
 
 typedef void tamper_fn(hid_t file);
 
-/* Replaces the first weight by another data set; writes values if 60 x 40 are expected and `plist`
- * is the default. */
+/* Replaces the first weight by a data set of (rows, columns). It gets values, all 0, only if it has
+ * 60 x 40 of them and `plist` is the default. */
 static void put_weight(hid_t file, hid_t type, hsize_t rows, hsize_t columns, hid_t plist)
 {
     static const float values[60 * 40];
@@ -688,7 +688,8 @@ START_TEST(a_hostile_file_is_refused)
 }
 END_TEST
 
-/* A layout that the HDF5 library never writes: its number of bytes is not that of its values. */
+/* A layout that the HDF5 library never writes: its number of bytes differs from that of its
+ * values. */
 START_TEST(a_layout_of_a_wrong_size_is_refused)
 {
     unsigned char *bytes, *at;

@@ -379,8 +379,8 @@ END_TEST
 /* ---- round trip ----------------------------------------------------------------------------- */
 
 /* Prints the configuration, reads the text into a fresh one, and compares both texts and all
- * members. The short forms of model.layers are not compared if it is set, for they are not printed
- * then. */
+ * members. The short forms of model.layers are not compared if it is set, because they are not
+ * printed then. */
 static void round_trip(void)
 {
     struct dt_config back;
@@ -401,7 +401,7 @@ static void round_trip(void)
     dt__config_free(&back);
 }
 
-/* Any text that the command line can give survives being written to a file. */
+/* Any text from the command line survives being written to a file and read again. */
 START_TEST(any_text_survives)
 {
     set_up();
@@ -583,8 +583,8 @@ START_TEST(a_resume_may_change_only_some_keys)
     EXPECT_OK(dt_config_set(&now, "model.layers=dense 3"));
     EXPECT_FAIL(dt__config_match(&config, &now), DT_EMISMATCH,
                 "model.layers=dense 3: the run to resume has linear");
-    /* The error names the short form that made the layers, or model.hidden if no short form was
-     * given. */
+    /* The error names the short form from which the layers were made, or model.hidden if no short
+     * form was given. */
     static const char *const forms[][2] = {
         {"model.hidden=5", "model.hidden=5, which makes dense 3: the run to resume has linear"},
         {"model.dropout=0.5", "model.dropout=0.5, which makes dense 3"},
@@ -647,7 +647,7 @@ START_TEST(a_resume_keeps_keys_that_state_depends_on)
 }
 END_TEST
 
-/* dt_change_fn that counts; arg: the count. */
+/* A dt_change_fn that counts its calls in *arg. */
 static dt_status count_change(void *arg, const char *key, const char *before, const char *after)
 {
     (void)key, (void)before, (void)after;
@@ -799,7 +799,7 @@ static dt_status allocate_all(void)
     if (!status) status = dt_config_print(&config, &text);
     dt_free(text);
     text = NULL;
-    /* Values that the preset and the data decide. */
+    /* Then prints the values that the preset and the data decide. */
     if (!status) status = dt_config_set(&config, "run.preset=table");
     if (!status) status = dt_config_set(&config, "eval.dedicated=yes");
     if (!status) status = dt__config_resolve(&config, true);
@@ -815,7 +815,7 @@ static dt_status allocate_all(void)
 START_TEST(sets_have_names_and_files)
 {
     static const struct {
-        const char *also, *message; /* NULL: the text is right */
+        const char *also, *message; /* NULL: the text is valid */
     } texts[] = {{"a.csv,b:c.csv", "'a.csv': expected NAME:FILES"},
                  {"2b:c.csv", "'2b:c.csv': expected NAME:FILES"},
                  {"a:", "expected files after the colon"},
@@ -916,8 +916,8 @@ START_TEST(output_bias_auto_is_decided)
 }
 END_TEST
 
-/* Runs from before the key existed held out rows at random. Their configurations, and resumes of
- * their checkpoints, keep these rows. */
+/* Before the key existed, runs held out rows at random. Their configurations, and resumes of their
+ * checkpoints, keep these rows. */
 START_TEST(older_runs_keep_their_held_out_rows)
 {
     char *text, *line;
@@ -954,9 +954,9 @@ START_TEST(older_runs_keep_their_held_out_rows)
 }
 END_TEST
 
-/* A preset sets only what is not given; rate, decay and schedule only if the optimizer is adamw.
- * auto means the preset `table` if the data is a table and neither optimizer nor rate is given.
- * Epochs and widths follow from the data. */
+/* A preset sets only keys that are not given, and rate, decay and schedule only if the optimizer is
+ * adamw. auto means the preset `table` if the data is a table and neither optimizer nor rate is
+ * given. Epochs and widths follow from the data. */
 START_TEST(a_preset_sets_what_is_not_given)
 {
     char *text;
@@ -1046,7 +1046,7 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
 }
 END_TEST
 
-/* What the preset sets, with the assignment `set` and a table of this size; hidden NULL: any. */
+/* What the preset sets, given the assignment `set` and a table of this size; hidden NULL: any. */
 static const struct {
     const char *set;
     struct dt_table_size size;
@@ -1132,8 +1132,8 @@ START_TEST(a_preset_does_not_change_a_given_optimizer)
 }
 END_TEST
 
-/* A resume keeps the settings its run began with, whatever the preset sets now; a run from before
- * there were presets keeps none. */
+/* A resume keeps the settings with which its run began, whatever the preset sets now; a run from
+ * before presets existed gets none. */
 START_TEST(a_resume_keeps_its_preset)
 {
     struct dt_config before;
@@ -1152,7 +1152,7 @@ START_TEST(a_resume_keeps_its_preset)
     EXPECT_OK(dt_config_set(&before, "train.epochs=55"));
     EXPECT_OK(dt_config_set(&before, "model.layers=dense 9 relu"));
     set_up();
-    /* given, so that auto would mean no preset */
+    /* given, so auto would mean no preset */
     EXPECT_OK(dt_config_set(&config, "train.lr=0.5"));
     EXPECT_OK(dt__config_resolve(&config, true));
     EXPECT_OK(dt__config_resolve_resume(&config, &before));

@@ -335,7 +335,7 @@ START_TEST(evaluation_fits_the_schema)
 }
 END_TEST
 
-/* Lines that catch_log has collected, each followed by '|'. */
+/* Lines that catch_log collected, each followed by '|'. */
 static char logged[600];
 
 static void catch_log(void *arg, enum dt_log_level level, const char *line)
@@ -349,8 +349,8 @@ static void catch_log(void *arg, enum dt_log_level level, const char *line)
         snprintf(logged + length, sizeof logged - length, "%s|", line);
 }
 
-/* Each file's columns that training did not have are listed once, without those that data.ignore or
- * data.weight lists. */
+/* Columns that training did not have are listed once per file, without those in data.ignore or
+ * data.weight. */
 START_TEST(unknown_columns_are_named)
 {
     put_text("a.csv", "id,p,y,w\n7,1,no,1\n8,3,yes,1\n");
@@ -472,8 +472,9 @@ START_TEST(separators_are_detected)
 }
 END_TEST
 
-/* Runs of blanks separate, also if one is a tab, and with decimal commas. Tabs separate if a cell
- * between two tabs is empty or has blanks, commas if texts have blanks. */
+/* Runs of blanks separate cells, even if a tab is among them, and with decimal commas too. Tabs
+ * separate cells if a cell between two tabs is empty or has blanks; commas separate cells if texts
+ * have blanks. */
 static const struct {
     const char *text, *option;
     float x[2][6];
@@ -704,7 +705,7 @@ START_TEST(texts_are_categories)
 }
 END_TEST
 
-/* A missing number becomes the mean of the training rows, and a flag may mark it; statistics omit
+/* A missing number becomes the mean of the training rows, and a flag may mark it; statistics ignore
  * missing values. A missing text is a separate category. */
 START_TEST(gaps_are_filled)
 {
@@ -724,7 +725,7 @@ START_TEST(gaps_are_filled)
     set("data.normalize=none");
     expect_rows((const float[]){0.5f, 2.5f, 1, 2.5f, 1.5f, 2.5f}, NULL, 3, 2);
     set("data.missing=flag"), set("data.scale=1");
-    put_text("a.csv", "p, q, y\n1, 5, a\n NA, 5, b\n3, 5, a\n"); /* with blanks as well */
+    put_text("a.csv", "p, q, y\n1, 5, a\n NA, 5, b\n3, 5, a\n"); /* blanks before NA too */
     expect_rows(flag, NULL, 3, 3);
     put_text("a.csv", "p,y\nred,a\n ,b\nblue,a\n");
     expect_rows(texts, NULL, 3, 4);
@@ -848,8 +849,8 @@ static void expect_weights(const struct dt_source *source, bool balanced)
 }
 
 /* Weights are divided by their mean, and multiplied by the class weights if these are balanced, on
- * a resume too; evaluation has no weights. Their column is given by name or by its number in the
- * first file; other files are searched for its name. */
+ * a resume too; evaluation has no weights. The weight column is given by name or by its number in
+ * the first file; other files are searched for the name. */
 START_TEST(rows_have_weights)
 {
     static const char *const columns[] = {"data.weight=w", "data.weight=1", "data.weight=-2"};

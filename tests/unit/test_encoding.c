@@ -11,8 +11,8 @@ enum { ROWS = 37, DENSE = 3, COLUMNS = 2, KNOTS = 50, WIDTH = 5, NOUT = 4 };
 
 /* ---- z -------------------------------------------------------------------------------------- */
 
-/* Returns the rank of x as numpy.interp finds it; `right`: as it does on negated, reversed
- * values. */
+/* Returns the rank of x in q as numpy.interp finds it, or, with `right`, as it does on negated,
+ * reversed values. */
 static double rank_of(const float *q, int n, double x, bool right)
 {
     int below = -1;

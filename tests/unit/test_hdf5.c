@@ -286,8 +286,9 @@ START_TEST(large_chunks_are_unpacked_once)
 }
 END_TEST
 
-/* If chunks are read in part, as by a rank with some of the rows, a packed chunk stays in memory
- * until another one is read; of a chunk that is not packed only the rows stay. */
+/* Chunks may be read in part, as by a rank that has some of the rows. A packed chunk then stays in
+ * memory until another one is read; of a chunk that is not packed, only the rows that were read
+ * stay. */
 START_TEST(chunks_read_in_part_are_not_all_in_memory)
 {
     enum { CHUNK = 5 << 20, CHUNKS = 12 };
@@ -1045,7 +1046,7 @@ static void vast_chunk(void)
     put_y(H5T_STD_I32LE);
 }
 
-/* Puts each group twice in the next group: x has a million paths. */
+/* Links each group twice into the next one: x has a million paths. */
 static void linked_often(void)
 {
     char above[16], below[16] = "";

@@ -98,8 +98,9 @@ START_TEST(an_abandoned_branch_is_dropped)
 }
 END_TEST
 
-/* The status is that of the last start: of a run that was completed and then resumed, of a process
- * that is alive, that has ended but was not yet waited for, or whose number another process has. */
+/* The status is that of the last start. The cases: a completed run that was resumed, and a process
+ * that is alive, that has ended but was not yet waited for, or whose number another process has
+ * now. */
 START_TEST(the_status_is_that_of_the_last_start)
 {
     char host[65] = "", lock[128];

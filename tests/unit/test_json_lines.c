@@ -4,7 +4,7 @@
 static const float PLAIN[] = {1, 2.5f, -3, 4e3f};
 static const int32_t PLAIN_LABELS[] = {0, 1};
 
-/* The same two rows in files with these names. */
+/* Files from which the same two rows are read. */
 static const struct {
     const char *name, *text, *option;
 } FORMS[] = {

@@ -218,7 +218,8 @@ START_TEST(earlier_schemas_keep_their_classes)
 }
 END_TEST
 
-/* Names and texts with blanks in an earlier model: an exact match comes first. */
+/* Names and texts of an earlier model may have blanks; a name or text that matches exactly takes
+ * precedence. */
 START_TEST(texts_of_earlier_models_keep_their_blanks)
 {
     char *names[] = {" no", "no"}, *texts[] = {" Rome", "Rome", " Paris"};
@@ -244,7 +245,7 @@ START_TEST(texts_of_earlier_models_keep_their_blanks)
 }
 END_TEST
 
-/* Blanks at the ends do not make another text, in dictionaries and in hashes. */
+/* Blanks at the ends do not make a text different, in dictionaries or in hashes. */
 START_TEST(blanks_of_new_texts_are_removed)
 {
     char bits[32];

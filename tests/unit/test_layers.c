@@ -222,7 +222,7 @@ START_TEST(maxpool_stores_positions_in_large_windows)
     memset(net.weights, 0, net.params * sizeof *net.weights);
     for (int c = 0; c < CHANNELS; c++) {
         net.weights[c] = c % 2 ? -1.0f : 1.0f;
-        net.weights[2 * CHANNELS + c] = 1; /* the output layer's */
+        net.weights[2 * CHANNELS + c] = 1; /* weights of the output layer */
     }
     for (int i = 0; i < SIDE * SIDE; i++)
         net.x[i] = (float)(i % 13) / 100;

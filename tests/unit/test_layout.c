@@ -87,8 +87,8 @@ START_TEST(blocks_of_the_norm_are_whole)
 }
 END_TEST
 
-/* The memory of the floats that arrive and of the floats that stay does not overlap, and is within
- * the counted bytes. */
+/* Floats that arrive and floats that stay have memory that does not overlap and is within the
+ * counted bytes. */
 START_TEST(memory_does_not_overlap)
 {
     for (const struct setup *setup = SETUPS; setup < END; setup++) {

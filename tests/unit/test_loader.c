@@ -164,8 +164,8 @@ static double row_of_sample(struct dt_loader *loader, uint64_t epoch, uint64_t i
     return (double)batch.x[0];
 }
 
-/* Epochs have different orders, and none is that of the file: the mean jump between successive rows
- * is n / 3 in a random order of n rows, and at least a third of the window's rows in a window. */
+/* Epochs have different orders, and none is that of the file. In a random order of n rows the mean
+ * jump between successive rows is n / 3. */
 START_TEST(order_is_shuffled)
 {
     struct dt_source *source = make_source();
@@ -470,8 +470,8 @@ START_TEST(long_work_shows_progress_and_can_be_stopped)
 }
 END_TEST
 
-/* Files that are read in turn stay open; a file too many replaces the one that was used longest
- * ago. */
+/* Files that are read alternately stay open; opening one too many closes the least recently used
+ * one. */
 START_TEST(files_stay_open)
 {
     enum { LAST = DT__OPEN_FILES };
