@@ -117,7 +117,7 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t
         const float *weights = dt__async_read(async);
         expect_weights(async, weights, "as read");
         const struct dt_touched *touched = dt__async_touched(async);
-        EXPECT(!touched == !has_rows, "touched rows");
+        EXPECT(!touched == !has_rows, "a list of touched rows exists: %d", touched != NULL);
         write_gradient(touched, worker, sent, dt__async_grad(async));
         if (sent % 8 == 0) expect_weights(async, weights, "later");
         if (staggered && n < 10 && worker == 0) dt__sleep_secs(0.02);
@@ -155,11 +155,11 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
         out[i] = weights[i] + 1;
         states[0][i + offset] += 1;
     }
-    EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn,
-           offset);
-    EXPECT(offset + n < params || part->info->rows == part->info->version, "version %d",
-           (int)part->info->version);
-    EXPECT(part->info->gap <= STALENESS, "gap %d", (int)part->info->gap);
+    EXPECT(!torn, "worker %d's gradient %d: %d torn words from %zu on", worker, (int)number,
+           (int)torn, offset);
+    EXPECT(offset + n < params || part->info->rows == part->info->version,
+           "the gradient was not made from version %d", (int)part->info->version);
+    EXPECT(part->info->gap <= STALENESS, "clock gap %d", (int)part->info->gap);
     EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
 }
 
@@ -172,7 +172,8 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
     const uint64_t number = part->info->number;
     uint64_t torn = 0, wrong = 0;
     (void)arg;
-    EXPECT(range->offset == ranges[0].offset && range->rows == ranges[0].rows, "another range");
+    EXPECT(range->offset == ranges[0].offset && range->rows == ranges[0].rows,
+           "an update of another range");
     for (size_t k = 0, next = number % 5; k < count; k++) {
         torn += row[k] != next;
         next = next_row(worker, number, row[k]);
@@ -183,7 +184,7 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
             weights[place] = states[0][place] = (float)(before + 1);
         }
     }
-    EXPECT(!torn, "worker %d's gradient %d: %d rows or words", worker, (int)number, (int)torn);
+    EXPECT(!torn, "worker %d's gradient %d: %d torn rows or words", worker, (int)number, (int)torn);
     EXPECT(!wrong, "%d of the bank's weights are not those of the last update", (int)wrong);
 }
 
@@ -192,7 +193,8 @@ static void expect_rest(struct dt_async *async, uint64_t step)
 {
     const float *weights = dt__async_weights(async);
     expect_weights(async, weights, "after the span");
-    EXPECT(weights[params - 1] == (float)step, "after the span, step %d", (int)step);
+    EXPECT(weights[params - 1] == (float)step, "weights after the span are not of step %d",
+           (int)step);
     EXPECT(!memcmp(weights, dt__async_states(async)[0], params * sizeof *weights), "a row is lost");
     for (size_t i = 0; i < params && !has_rows; i++)
         if (weights[i] != weights[0]) EXPECT(false, "slices differ at %zu", i);
@@ -208,8 +210,9 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
         int n = dt__async_serve(async, 3, applied);
         for (int i = 0; i < n; i++) {
             const struct dt_gradient_info *info = &applied[i].info;
-            EXPECT(info->draw == next[applied[i].worker]++, "draw %d", (int)info->draw);
-            EXPECT(info->gap <= STALENESS, "gap %d", (int)info->gap);
+            EXPECT(info->draw == next[applied[i].worker]++, "draw %d is out of order",
+                   (int)info->draw);
+            EXPECT(info->gap <= STALENESS, "clock gap %d", (int)info->gap);
         }
         step += (uint64_t)n;
         if (step >= close_at) dt__async_close(async);
@@ -235,7 +238,7 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
             step = serve(async, step, close ? gradients / 4 : UINT64_MAX);
         else
             sent = work(async, world->worker, sent, UINT64_MAX);
-        if (bank) EXPECT(step == end[span] || close, "span %d", span);
+        if (bank) EXPECT(step == end[span] || close, "span %d ended early or late", span);
         dt__async_end(async);
         dt__async_gather(async);
         if (bank) expect_rest(async, step);
@@ -257,9 +260,9 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
     EXPECT(counts->sent == gradients && counts->applied == gradients && histogram == gradients,
            "%d sent, %d applied", (int)counts->sent, (int)counts->applied);
     for (size_t i = 0; i < counts->slices; i++)
-        EXPECT(counts->slice_applied[i] == gradients, "slice %d applied %d", (int)i,
+        EXPECT(counts->slice_applied[i] == gradients, "slice %d: %d gradients applied", (int)i,
                (int)counts->slice_applied[i]);
-    EXPECT(counts->gap_max <= STALENESS, "gap %d", (int)counts->gap_max);
+    EXPECT(counts->gap_max <= STALENESS, "clock gap %d", (int)counts->gap_max);
     printf("%s: %d gradients of %zu floats%s, clock gap %d\n", dt__async_memory_name(async),
            (int)counts->applied, params, has_rows ? ", touched rows" : "", (int)counts->gap_max);
 }

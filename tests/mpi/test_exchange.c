@@ -172,7 +172,7 @@ static dt_status make_tile(void *arg, int index, const void *factors, struct dt_
                            float *out)
 {
     (void)arg;
-    EXPECT(index == 0, "matrix %d", index);
+    EXPECT(index == 0, "index of matrix: %d", index);
     for (size_t r = 0; r < tile.rows; r++)
         memcpy(out + r * tile.columns,
                (const float *)factors + (tile.row + r) * COLUMNS + tile.column,
@@ -184,7 +184,7 @@ static dt_status make_tile(void *arg, int index, const void *factors, struct dt_
 static void apply_tile(void *arg, const struct dt_update_info *info, int index, struct dt_tile tile,
                        const float *grad, float *const *vectors)
 {
-    EXPECT(index == 0, "matrix %d", index);
+    EXPECT(index == 0, "index of matrix: %d", index);
     for (size_t r = 0; r < tile.rows; r++) {
         const size_t at = (tile.row + r) * COLUMNS + tile.column;
         float *weights = vectors[0] + matrix.offset + at;
@@ -478,14 +478,14 @@ static void try_barrier(struct dt_world *world)
     spec.workers = world->workers;
     dt_status status = dt__exchange_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
-    EXPECT(dt__exchange_is_first(x) == (world->worker == 0), "another one is first");
+    EXPECT(dt__exchange_is_first(x) == (world->worker == 0), "the wrong rank is first");
     for (int i = 1; i <= 200; i++) {
         dt__exchange_barrier(x);
         if (i % 20 == 0) dawdle(world, (uint64_t)i);
         if (dt__exchange_is_first(x)) dt__exchange_vectors(x)[0][PARAMS - 1] = (float)i;
         dt__exchange_barrier(x);
         float seen = dt__exchange_weights(x)[PARAMS - 1];
-        EXPECT(seen == (float)i, "%g after barrier %d", (double)seen, i);
+        EXPECT(seen == (float)i, "value %g after barrier %d", (double)seen, i);
     }
     dt__exchange_destroy(x);
 }
@@ -504,7 +504,7 @@ static void try_bank_ask(struct dt_world *world, int kind, bool alone)
     dt__exchange_start(x);
     int asked = run_span(world, x, &trial, &step, far);
     EXPECT(asked == DT_ASK_SYNC, "asked %d", asked);
-    EXPECT(step < far, "step %d", (int)step);
+    EXPECT(step < far, "the span ended only at step %d", (int)step);
     dt__exchange_destroy(x);
 }
 
@@ -588,9 +588,9 @@ static void share_work(struct dt_world *world)
                      vectors = (double)sent / STEPS / (4 * PARAMS);
         const double fraction =
             world->is_worker ? 0.25 : 0; /* the bank's serial reference updates all */
-        EXPECT(!world->is_worker || fabs(floats - fraction) < 0.025, "updates %g of the vector",
-               floats);
-        EXPECT(fabs(vectors - 3 * fraction) < 0.05, "sends %g vectors", vectors);
+        EXPECT(!world->is_worker || fabs(floats - fraction) < 0.025,
+               "this rank updates %g of the vector", floats);
+        EXPECT(fabs(vectors - 3 * fraction) < 0.05, "this rank sends %g vectors per step", vectors);
     }
     in_turn = false;
 }
@@ -626,7 +626,7 @@ int main(void)
         try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 5, norm, -1, 0, 0, true});
     long_steps = false;
     memory = SPACE;
-    EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "pages are not reserved");
+    EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "no pages were reserved");
     share_work(world);
     try_barrier(world);
     try_wires(world);

@@ -36,7 +36,8 @@ static void gather_large(struct dt_world *world)
     char *from = map_again(chunks), *to = map_again(chunks);
     memset(from, 7, CHUNK);
     dt__ranks_gather(world->trainers, from, length, to);
-    EXPECT(to[0] == 7 && to[CHUNK - 1] == 7 && !memcmp(from, to, CHUNK), "large chunks");
+    EXPECT(to[0] == 7 && to[CHUNK - 1] == 7 && !memcmp(from, to, CHUNK),
+           "the gathered chunks differ");
     munmap(from, chunks * CHUNK);
     munmap(to, chunks * CHUNK);
 }
@@ -49,7 +50,7 @@ static void gather_small(struct dt_world *world, size_t length)
         mine[i] = (unsigned char)(i * 7 + (size_t)rank);
     dt__ranks_gather(world->trainers, mine, length, all);
     for (size_t i = 0; all && i < (size_t)size * length; i++)
-        EXPECT(all[i] == (unsigned char)(i % length * 7 + i / length), "byte %zu", i);
+        EXPECT(all[i] == (unsigned char)(i % length * 7 + i / length), "byte %zu is wrong", i);
     free(mine);
     free(all);
 }
@@ -78,10 +79,10 @@ static void move_floats(struct dt_world *world, size_t n, int kind, bool to_firs
         dt__ranks_move(world->trainers, rank, to_first, own, first, n);
         if (!(to_first ? has_first : has_own)) continue;
         const float *got = to_first ? first : own;
-        EXPECT(!memcmp(got, want, n * sizeof *got), "%zu floats of kind %d, rank %d, %d", n, kind,
-               rank, to_first);
-        EXPECT(!memcmp(got + n, untouched, (FLOATS - n) * sizeof *got), "floats after, kind %d",
-               kind);
+        EXPECT(!memcmp(got, want, n * sizeof *got),
+               "%zu floats of kind %d differ, rank %d, to first %d", n, kind, rank, to_first);
+        EXPECT(!memcmp(got + n, untouched, (FLOATS - n) * sizeof *got),
+               "kind %d: floats beyond the last one changed", kind);
     }
 }
 

@@ -274,7 +274,7 @@ static void expect_own_evaluation(struct dt_world *world, char dir[2][80],
         saves_late = world->rank == 2 && i == 0;
         const dt_status status = dt_train(world, &config, &options);
         EXPECT(status == (i ? DT_OK : DT_ENUMERIC), "%s", dt_error_text());
-        EXPECT(i || strstr(dt_error_text(), "lower train.lr"), "an error without its words: %s",
+        EXPECT(i || strstr(dt_error_text(), "lower train.lr"), "the error gives no advice: %s",
                dt_error_text());
         dt__config_free(&config);
     }

@@ -55,7 +55,8 @@ static void part_rows(float *part, int first, int end, size_t width, int step, i
                 part[r * width + c] = value(step, layer, r, column + c);
             else
                 EXPECT(part[r * width + c] == value(step, layer, r, column + c),
-                       "step %d, layer %d, row %zu, column %zu", step, layer, r, column + c);
+                       "step %d, layer %d: wrong value in row %zu, column %zu", step, layer, r,
+                       column + c);
 }
 
 static void pass_inputs(struct dt_split *split, int step, int l, int first, int end)
@@ -74,7 +75,7 @@ static void pass_inputs(struct dt_split *split, int step, int l, int first, int 
             if (write)
                 *label = 100 * step + r;
             else
-                EXPECT(*label == 100 * step + r, "step %d, label of row %d", step, r);
+                EXPECT(*label == 100 * step + r, "step %d: wrong label of row %d", step, r);
         }
         if (write) dt__split_give_inputs(split, l);
     }

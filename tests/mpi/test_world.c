@@ -158,7 +158,7 @@ static void fail_every(const char *name, dt_status (*start)(struct started *),
         EXPECT(status == DT_EMEMORY, "%s, fault %d: status %d", name, n, (int)status);
         EXPECT(strstr(dt_error_text(), "[rank 1 on "), "%s: %s", name, dt_error_text());
     }
-    EXPECT(false, "%s: no end of faults", name);
+    EXPECT(false, "%s: still fails at fault 99", name);
 }
 
 /* ---- bounds --------------------------------------------------------------------------------- */
@@ -168,14 +168,17 @@ static void refuse_specs(struct dt_world *world)
     struct dt_exchange *exchange;
     struct dt_exchange_spec spec = exchange_spec(DT_EXCHANGE_REDUCE);
     spec.vectors = DT_EXCHANGE_VECTORS + 1;
-    EXPECT(dt__exchange_create(world, &spec, &exchange) == DT_EUSAGE, "vectors");
+    EXPECT(dt__exchange_create(world, &spec, &exchange) == DT_EUSAGE,
+           "too many vectors are accepted");
     spec = exchange_spec(DT_EXCHANGE_REDUCE);
     spec.replicas = DT_EXCHANGE_REPLICAS + 1;
-    EXPECT(dt__exchange_create(world, &spec, &exchange) == DT_EUSAGE, "replicas");
+    EXPECT(dt__exchange_create(world, &spec, &exchange) == DT_EUSAGE,
+           "too many replicas are accepted");
     struct dt_async *async;
     struct dt_async_spec async_spec = {
         .params = 10, .states = DT_ASYNC_STATES + 1, .staleness = -1, .active = active};
-    EXPECT(dt__async_create(world, &async_spec, &async) == DT_EUSAGE, "states");
+    EXPECT(dt__async_create(world, &async_spec, &async) == DT_EUSAGE,
+           "too many states are accepted");
 }
 
 /* ---- a gather beyond 2 GiB ------------------------------------------------------------------ */
@@ -202,12 +205,12 @@ static void gather(struct dt_world *world)
     const size_t length = tiny ? 10 * (size_t)DT__MPI_CHUNK + 7 : ((size_t)1 << 32) + 12345;
     fake_send = true;
     if (rank) dt__ranks_gather(world->trainers, &length, length, NULL);
-    EXPECT(gathered == (rank ? length : 0), "%zu bytes of %zu", gathered, length);
+    EXPECT(gathered == (rank ? length : 0), "%zu of %zu bytes gathered", gathered, length);
     fake_send = false;
     uint64_t mine[3] = {(uint64_t)rank, 7, 11}, all[3 * 64] = {0};
     dt__ranks_gather(world->trainers, mine, sizeof mine, rank ? NULL : all);
     for (int r = 0; r < size && rank == 0; r++)
-        EXPECT(all[3 * r] == (uint64_t)r && all[3 * r + 2] == 11, "row %d", r);
+        EXPECT(all[3 * r] == (uint64_t)r && all[3 * r + 2] == 11, "row %d is wrong", r);
 }
 
 /* ---- jobs that end -------------------------------------------------------------------------- */
@@ -289,7 +292,7 @@ static void be_single(void)
 {
     struct dt_world *world;
     is_single = true;
-    EXPECT(dt_world_create(&world) == DT_ECOMM, "no threads");
+    EXPECT(dt_world_create(&world) == DT_ECOMM, "an MPI without threads is accepted");
     EXPECT(strstr(dt_error_text(), "lets a rank have no threads"), "%s", dt_error_text());
     dt__world_end(NULL, DT_OK);
 }
@@ -301,8 +304,8 @@ unsigned __real_alarm(unsigned secs);
 unsigned __wrap_alarm(unsigned secs);
 unsigned __wrap_alarm(unsigned secs)
 {
-    EXPECT(is_single ? secs == 10 : secs >= 60, "an end of %u s", secs);
-    EXPECT(!bank_has_come || *bank_has_come, "an end while the bank is busy");
+    EXPECT(is_single ? secs == 10 : secs >= 60, "a time limit of %u s for the end", secs);
+    EXPECT(!bank_has_come || *bank_has_come, "the time limit starts while the bank is busy");
     if (failures) _exit(1);
     return __real_alarm(1);
 }
@@ -343,10 +346,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "refused") == 0) return stay(true), 1;
     struct dt_world *early;
     const MPI_Comm comm = MPI_COMM_WORLD;
-    EXPECT(dt_world_attach(&comm, 1, &early) == DT_EUSAGE, "MPI has not begun");
-    EXPECT(dt_world_attach_fortran(0, 1, &early) == DT_EUSAGE, "MPI has not begun");
+    EXPECT(dt_world_attach(&comm, 1, &early) == DT_EUSAGE, "accepted before MPI_Init");
+    EXPECT(dt_world_attach_fortran(0, 1, &early) == DT_EUSAGE, "accepted before MPI_Init");
     MPI_Init(&argc, &argv);
-    EXPECT(dt_world_create(&early) == DT_EUSAGE, "MPI has begun");
+    EXPECT(dt_world_create(&early) == DT_EUSAGE, "accepted after MPI_Init");
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 2) hang(strtod(argv[2], NULL));
@@ -371,6 +374,6 @@ int main(int argc, char **argv)
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) printf("test_world: %s\n", all ? "failed" : "passed");
     MPI_Finalize();
-    EXPECT(dt_world_attach(&comm, 1, &early) == DT_EUSAGE, "MPI has ended");
+    EXPECT(dt_world_attach(&comm, 1, &early) == DT_EUSAGE, "accepted after MPI_Finalize");
     return all != 0 || failures != 0;
 }
