@@ -707,8 +707,8 @@ START_TEST(a_layout_of_a_wrong_size_is_refused)
 }
 END_TEST
 
-/* Another program may rewrite a file and seal it again. Fails if that alone makes the loader refuse
- * the file: then the tests above would prove nothing. */
+/* Fails if a file is refused only because another program rewrote and sealed it: then the tests
+ * above would prove nothing. */
 START_TEST(a_resealed_file_loads)
 {
     unsigned char *bytes;

@@ -824,8 +824,8 @@ START_TEST(metrics_agree_with_scikit_learn)
 }
 END_TEST
 
-/* A row whose class training never saw is wrong whatever the prediction, and has no loss. Would
- * catch a loss or a confusion matrix in which it counts as class 0. */
+/* A row whose class training never saw is wrong whatever the prediction, and has no loss. Fails if
+ * such a row counts as class 0 in the loss or in a confusion matrix. */
 START_TEST(unknown_classes_are_wrong)
 {
     const float z[3] = {2, -1, 3}, many[9] = {2, 0, 0, 0, 2, 0, 2, 0, 0};

@@ -181,8 +181,8 @@ START_TEST(dropout_drops_at_its_rate)
 }
 END_TEST
 
-/* A range of drop numbers has the mask of its numbers one by one: number n uses word n % 4 of block
- * n / 4 of the key. */
+/* A range of drop numbers gives the same mask as its numbers one at a time: number n uses word n %
+ * 4 of block n / 4 of the key. */
 START_TEST(masks_depend_on_drop_numbers)
 {
     float single, unused = 1.0f, part[WIDE], other[WIDE];

@@ -145,7 +145,7 @@ START_TEST(ftrl_agrees_with_the_paper)
     int zeros = 0;
     optimizer.l1 = l1;
     for (int i = 0; i < COUNT; i++) {
-        w[i] = i % 2 ? 0.01 * i : 0; /* the initial z is that whose weight is w */
+        w[i] = i % 2 ? 0.01 * i : 0; /* the initial z is the one that gives the weight w */
         params[i] = (float)w[i];
         z[i] = -w[i] * (beta / alpha + l2);
     }

@@ -138,8 +138,8 @@ START_TEST(normal_is_box_muller)
 }
 END_TEST
 
-/* Bounds the errors of the portable functions against the C library: relative errors of log below
- * 1, pow and expm1f, absolute errors of the others. */
+/* Bounds the errors of the portable functions against the C library: relative errors for log (below
+ * 1), pow and expm1f, absolute errors for the others. */
 START_TEST(portable_functions_are_accurate)
 {
     dt__elementary_choose(true);
