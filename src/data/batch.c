@@ -15,9 +15,10 @@ dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_sourc
     size_t bytes;
     *assembly = (struct dt__assembly){.source = source, .layout = source->layout};
     if (!dt__size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
-        return dt_fail(DT_EMEMORY,
-                       "%zu rows of %d features take %.0f MiB in memory, more than data.memory_mb",
-                       rows, layout->dense, (double)rows * (double)width / 1048576);
+        return dt_fail(
+            DT_EMEMORY,
+            "a batch of %zu rows of %d dense features takes %.0f MiB, more than data.memory_mb",
+            rows, layout->dense, (double)rows * (double)width / 1048576);
     assembly->layout.bytes = false;
     assembly->layout.dense += encoded;
     assembly->layout.features += encoded;
@@ -40,8 +41,9 @@ float dt__row_weight(const struct dt_source *source, const struct dt__block *fro
     return weight * source->class_weight[label];
 }
 
-/* A block's rows are read in random order, so their cache lines are prefetched this many rows ahead
- * (measured with 784 bytes a row; 2 to 8 do equally well). */
+/* A block's rows are read in random order, so each row's cache lines are prefetched AHEAD rows
+ * before it is read (measured with 784 bytes a row; 2 to 8 do equally well). LINE: bytes of a cache
+ * line. */
 enum { AHEAD = 4, LINE = 64 };
 
 dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__block *from,
@@ -74,7 +76,7 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
         if (!to->offsets) continue;
         DT_TRY(dt__block_copy_entries(to, from, slot));
         const size_t first = (size_t)to->offsets[to->rows];
-        if (to->value) /* else each entry is 1, and not normalised */
+        if (to->value) /* without values, each entry is 1 and is not normalised */
             dt__normalize_entries(schema, (size_t)to->offsets[to->rows + 1] - first,
                                   to->index + first, to->value + first);
     }

@@ -60,7 +60,7 @@ dt_status dt__borrowed_rows_fill(const struct dt_source *source, void *memory)
     struct dt__cursor *cursor = NULL;
     dt_status status;
     all.split = (struct dt__split){.rows = source->raw_rows};
-    all.side = DT__TRAINS;
+    all.side = DT__TRAIN;
     all.rows = source->raw_rows;
     block_place(source, memory, &to);
     DT_GUARD(dt__cursor_open(&all, true, &cursor));

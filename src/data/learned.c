@@ -1,4 +1,4 @@
-/* Adds to a survey what the readers report of the files. */
+/* Records in a survey what the readers find in each file, and checks that the files agree. */
 #include "data/learned.h"
 
 #include <inttypes.h>
@@ -24,7 +24,8 @@ dt_status dt__survey_features(struct dt__survey *survey, uint64_t features)
 {
     int *before = &survey->source->schema.features;
     if (features > DT__MAX_FEATURES)
-        return dt_fail(DT_EFORMAT, "%" PRIu64 " features, at most %d", features, DT__MAX_FEATURES);
+        return dt_fail(DT_EFORMAT, "%" PRIu64 " features; expected at most %d", features,
+                       DT__MAX_FEATURES);
     DT_TRY(dt__survey_same(survey, "features", features, (uint64_t)*before));
     *before = (int)features;
     return DT_OK;
@@ -34,14 +35,15 @@ dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
 {
     int *before = &survey->source->schema.targets;
     if (!targets || targets > DT__MAX_TARGETS)
-        return dt_fail(DT_EFORMAT, "%" PRIu64 " targets a row", targets);
+        return dt_fail(DT_EFORMAT, "%" PRIu64 " targets a row; expected 1 to %d", targets,
+                       DT__MAX_TARGETS);
     DT_TRY(dt__survey_same(survey, "targets a row", targets, (uint64_t)*before));
     *before = (int)targets;
     return DT_OK;
 }
 
-/* Returns true if the shapes differ at most by dimensions of 1, so that both lay out their values
- * alike. */
+/* Returns true if shapes a and b (3 sizes each) are equal but for dimensions of size 1. The values
+ * of a row then have the same order in both. */
 static bool shapes_agree(const int *a, const int *b)
 {
     int sizes[2][3] = {{0}}, count[2] = {0};
@@ -69,7 +71,7 @@ dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *
     if (!shape[0] && !*config->data.shape && now[0] <= 4 && now[0] < now[1] && now[1] == now[2] &&
         (strstr(layers, "conv") || strstr(layers, "pool") || *config->data.augment))
         dt__warn("rows of %d x %d x %d are read as height x width x channels. If the channels come "
-                 "first, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
+                 "first, as in PyTorch, reorder them with numpy: x.transpose(0, 2, 3, 1)",
                  now[0], now[1], now[2]);
     memcpy(shape, now, sizeof now);
     return DT_OK;
@@ -114,8 +116,8 @@ dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
     }
     if (schema->columns && !same)
         return dt_fail(DT_EMISMATCH,
-                       "its columns or their texts differ from those of the earlier files "
-                       "(dtrain shard takes all files at once)");
+                       "the columns or their categories differ from those of the earlier files "
+                       "(give all files to one run of dtrain shard)");
     if (survey->known || schema->columns || !read->columns) return DT_OK;
     schema->columns = read->columns;
     schema->ncolumns = read->ncolumns;

@@ -1,5 +1,6 @@
-/* Splits. Without groups and times, rows are taken one by one in a permuted order, which is
- * computed and not stored. Groups and instants are units, which are sorted and taken whole. */
+/* Splits. Without groups and times, rows are assigned to sides one by one, in a permuted order that
+ * is computed and not stored. With groups or times, each group or instant is a unit: the units are
+ * sorted, and all rows of a unit go to one side. */
 #include "data/row_split.h"
 
 #include <math.h>
@@ -55,12 +56,13 @@ void dt__split_set(struct dt__split *split, uint64_t row, enum dt__side side)
 enum dt__side dt__split_side(const struct dt__split *split, uint64_t row)
 {
     const uint64_t word = row / WORD_BITS, bit = row % WORD_BITS;
-    if (!split->before) return DT__TRAINS;
+    if (!split->before) return DT__TRAIN;
     const uint64_t low = split->bits[0][word] >> bit & 1, high = split->bits[1][word] >> bit & 1;
     return (enum dt__side)(low | high << 1);
 }
 
-/* Counts the rows of a side among the first `count` rows of a word; count may exceed the word. */
+/* Returns how many of the first `count` rows of a word are on `side`. A word has 64 rows; a greater
+ * `count` means all of them. */
 static uint64_t word_count(const struct dt__split *split, enum dt__side side, uint64_t word,
                            uint64_t count)
 {
@@ -73,7 +75,7 @@ static uint64_t word_count(const struct dt__split *split, enum dt__side side, ui
 
 uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uint64_t row)
 {
-    if (!split->before) return side == DT__TRAINS ? row : 0;
+    if (!split->before) return side == DT__TRAIN ? row : 0;
     uint64_t count = split->before[row / BLOCK_BITS][side];
     for (uint64_t w = row / BLOCK_BITS * BLOCK_WORDS; w < row / WORD_BITS; w++)
         count += word_count(split, side, w, WORD_BITS);
@@ -81,7 +83,6 @@ uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uin
            (row % WORD_BITS ? word_count(split, side, row / WORD_BITS, row % WORD_BITS) : 0);
 }
 
-/* Finds the first row that has `index` rows of its side before it. */
 uint64_t dt__split_select(const struct dt__split *split, enum dt__side side, uint64_t index)
 {
     uint64_t low = index, high = split->rows - 1;
@@ -118,16 +119,15 @@ static uint64_t fraction_of(double fraction, uint64_t rows)
     return (uint64_t)rint(fraction * (double)rows);
 }
 
-/* Chooses `count` of `rows` positions at even distances, and returns how many of them are below
- * `at`. */
+/* Returns how many of `count` positions, spread evenly over [0, rows), are below `at`. */
 static uint64_t even_before(uint64_t at, uint64_t count, uint64_t rows)
 {
     return (uint64_t)((unsigned __int128)at * count / rows);
 }
 
 /* Returns the side of the row at position `at` of the order. In a stratified split (`even`), the
- * rows of a class have consecutive positions, so even distances take its fraction of each class to
- * within one row. */
+ * rows of a class have consecutive positions, so positions at even distances give each side its
+ * fraction of every class, to within one row. */
 static enum dt__side position_side(const struct dt__split_rule *rule, bool even, uint64_t rows,
                                    uint64_t at)
 {
@@ -136,13 +136,14 @@ static enum dt__side position_side(const struct dt__split_rule *rule, bool even,
     const uint64_t held = fraction_of(rule->held_out, left);
     if (even ? even_before(at + 1, test, rows) > before : at < test) return DT__TEST;
     at -= before;
-    if (rule->folds) return at % rule->folds == rule->fold ? DT__HELD_OUT : DT__TRAINS;
+    if (rule->folds) return at % rule->folds == rule->fold ? DT__HELD_OUT : DT__TRAIN;
     return (even ? even_before(at + 1, held, left) > even_before(at, held, left) : at < held)
                ? DT__HELD_OUT
-               : DT__TRAINS;
+               : DT__TRAIN;
 }
 
-/* Computes the first position of each class in an order of class after class. */
+/* Computes the first position of each class in an order that has the rows of class 0 first, then
+ * those of class 1, and so on: (*out)[class]. */
 static dt_status strata_begin(const struct dt__split_keys *keys, uint64_t **out)
 {
     uint32_t most = 0;
@@ -168,7 +169,7 @@ static dt_status rows_split(const struct dt__split_rule *rule, const struct dt__
     dt__perm_init(&perm, rows, dt__rng_make(rule->seed, DT_STREAM_HOLDOUT, 0, 0));
     const uint64_t test = fraction_of(rule->test, rows);
     const uint64_t first = test + fraction_of(rule->held_out, rows - test);
-    const uint64_t end = next || rule->folds ? rows : first; /* the rest train */
+    const uint64_t end = next || rule->folds ? rows : first; /* later rows train */
     for (uint64_t i = 0; i < end; i++) {
         const uint64_t row = dt__perm_at(&perm, i);
         const uint64_t at = next ? next[keys->stratum[row]]++ : i;
@@ -180,7 +181,7 @@ static dt_status rows_split(const struct dt__split_rule *rule, const struct dt__
 
 /* ---- unit by unit --------------------------------------------------------------------------- */
 
-/* Rows that stay on one side: those of a group, or of an instant. */
+/* The rows of one group or of one instant. They all go to one side. */
 struct unit {
     double key; /* minus the unit's latest time; without times, random */
     uint64_t rows;
@@ -189,9 +190,9 @@ struct unit {
 };
 
 struct units {
-    struct unit *items; /* (count) in the order of the split */
-    size_t count, at;   /* at: the next unit to take */
-    uint64_t taken;     /* rows of the units before `at` */
+    struct unit *items; /* (count) sorted: units are assigned to sides in this order */
+    size_t count, at;   /* at: the next unit to assign */
+    uint64_t taken;     /* number of rows in the units before `at` */
     uint32_t *of_row;   /* (rows) instant of each row; NULL: units are groups */
 };
 
@@ -214,7 +215,8 @@ static int time_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Numbers the instants of the rows from the earliest on: (*out)[row] < *count. */
+/* Numbers the different times from 0, the earliest: (*out)[row] is the number of the row's time,
+ * and *count how many times there are. */
 static dt_status instants_number(const struct dt__split_keys *keys, uint32_t **out, size_t *count)
 {
     const size_t rows = (size_t)keys->rows;
@@ -238,6 +240,7 @@ static dt_status instants_number(const struct dt__split_keys *keys, uint32_t **o
     return status;
 }
 
+/* Makes the units and sorts them. */
 static dt_status units_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
                             struct units *units)
 {
@@ -260,14 +263,15 @@ static dt_status units_make(const struct dt__split_rule *rule, const struct dt__
     return DT_OK;
 }
 
+/* Assigns the next unit to a side. */
 static void unit_take(struct units *units, enum dt__side side)
 {
     units->items[units->at].side = side;
     units->taken += units->items[units->at++].rows;
 }
 
-/* Takes at least one unit, and all units up to row `end` of the order. A unit that crosses `end` is
- * taken if more than half of its rows lie before it. */
+/* Assigns to `side` the next unit, and all later ones up to row `end` of the order. A unit that
+ * crosses `end` is included if more than half of its rows lie before `end`. */
 static void units_take(struct units *units, uint64_t end, enum dt__side side)
 {
     if (units->at < units->count) unit_take(units, side);
@@ -275,15 +279,28 @@ static void units_take(struct units *units, uint64_t end, enum dt__side side)
         unit_take(units, side);
 }
 
-/* Leaves out the gap that follows the unit taken last. */
+/* Marks the units in the gap after the last unit taken as left out. */
 static void units_leave_gap(struct units *units, const struct dt__gap *gap)
 {
     const uint64_t from = units->taken;
     const double last = units->items[units->at - 1].key;
     while (gap->size > 0 && units->at < units->count &&
-           (gap->seconds ? units->items[units->at].key < last + gap->size
-                         : (double)(units->taken - from) < gap->size))
+           (gap->in_seconds ? units->items[units->at].key < last + gap->size
+                            : (double)(units->taken - from) < gap->size))
         unit_take(units, DT__LEFT_OUT);
+}
+
+/* Fails because the folds took all `units` units, which have `rows` rows: no earlier rows are left
+ * to train on. */
+static dt_status folds_fail(const struct dt__split_rule *rule, bool grouped, uint64_t rows,
+                            size_t units)
+{
+    typedef unsigned long long number;
+    return dt_fail(DT_EMISMATCH,
+                   "%s: fold %llu has no earlier rows to train on (%llu rows, %zu distinct %s); "
+                   "expected fewer folds or more %s",
+                   rule->key, (number)rule->fold, (number)rows, units, grouped ? "groups" : "times",
+                   grouped ? "groups" : "times");
 }
 
 static dt_status units_split(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
@@ -299,16 +316,19 @@ static dt_status units_split(const struct dt__split_rule *rule, const struct dt_
         if (timed) units_leave_gap(&units, &rule->gap);
     }
     const uint64_t from = units.taken, left = keys->rows - from;
+    const size_t first = units.at;
     for (uint64_t f = 0; rule->folds && f <= rule->fold; f++)
         units_take(&units, from + even_before(f + 1, left, blocks),
                    f == rule->fold ? DT__HELD_OUT
                    : timed         ? DT__LEFT_OUT
-                                   : DT__TRAINS);
+                                   : DT__TRAIN);
     if (!rule->folds && rule->held_out > 0)
         units_take(&units, from + fraction_of(rule->held_out, left), DT__HELD_OUT);
+    if (timed && rule->folds && units.at == units.count && units.at > first)
+        DT_GUARD(folds_fail(rule, keys->group, left, units.at - first));
     if (timed && units.taken > from) units_leave_gap(&units, &rule->gap);
     while (units.at < units.count)
-        unit_take(&units, DT__TRAINS);
+        unit_take(&units, DT__TRAIN);
     qsort(units.items, units.count, sizeof *units.items, unit_number_order);
     const uint32_t *of_row = keys->group ? keys->group : units.of_row;
     for (uint64_t row = 0; row < keys->rows; row++)
@@ -321,26 +341,28 @@ done:
 
 /* ---- the split ------------------------------------------------------------------------------ */
 
-/* Checks that the training side, and each side that is asked for, has rows. */
+/* Checks that the training side, and each side that the rule asks for, has rows. */
 static dt_status split_check(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
                              const struct dt__split *split)
 {
     typedef unsigned long long number;
     const uint64_t rows = split->rows, test = split->count[DT__TEST], left = rows - test;
     const uint64_t held = split->count[DT__HELD_OUT];
-    const char *why = keys->time           ? ": rows of one time are on one side (data.time)"
-                      : keys->group        ? ": rows of one group are on one side (data.group)"
-                      : rule->folds > left ? ": expected no more folds than rows"
-                                           : "";
+    const char *expected =
+        keys->group          ? "some but not all (rows of one group stay together: data.group)"
+        : keys->time         ? "some but not all (rows of one time stay together: data.time)"
+        : rule->folds > left ? "no more folds than rows"
+                             : "some but not all";
     if (rule->test > 0 && (!test || !left))
-        return dt_fail(DT_EMISMATCH, "data.test_fraction: of %llu rows it takes %llu%s",
-                       (number)rows, (number)test, why);
-    if ((rule->folds || rule->held_out > 0) && (!held || held == left))
-        return dt_fail(DT_EMISMATCH, "%s: of %llu rows it holds out %llu%s", rule->key,
-                       (number)left, (number)held, why);
-    if (!split->count[DT__TRAINS])
-        return dt_fail(DT_EMISMATCH, "data.gap: of %llu rows none is left to train on",
+        return dt_fail(DT_EMISMATCH, "data.test_fraction takes %llu of %llu rows; expected %s",
+                       (number)test, (number)rows, expected);
+    if (rule->gap.size > 0 && held < left && !split->count[DT__TRAIN])
+        return dt_fail(DT_EMISMATCH,
+                       "data.gap leaves none of %llu rows to train on; expected a smaller gap",
                        (number)rows);
+    if ((rule->folds || rule->held_out > 0) && (!held || held == left))
+        return dt_fail(DT_EMISMATCH, "%s holds out %llu of %llu rows; expected %s", rule->key,
+                       (number)held, (number)left, expected);
     return DT_OK;
 }
 
@@ -349,7 +371,7 @@ dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__spl
 {
     struct dt__split split = {0};
     const bool keyed = keys->stratum || keys->group || keys->time;
-    *out = (struct dt__split){.rows = keys->rows, .count[DT__TRAINS] = keys->rows};
+    *out = (struct dt__split){.rows = keys->rows, .count[DT__TRAIN] = keys->rows};
     if (!(rule->test > 0 || rule->held_out > 0 || rule->folds)) return DT_OK;
     DT_TRY(dt__split_alloc(&split, keys->rows));
     dt_status status = keys->group || keys->time ? units_split(rule, keys, &split)

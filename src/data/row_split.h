@@ -6,21 +6,21 @@
  *     random      none                  a keyed permutation          the next rows
  *     stratified  its class             the same, class after class  rows at even distances
  *     grouped     its group             groups, permuted             whole groups
- *     in time     its time              latest first                 whole instants
+ *     by time     its time              latest first                 whole instants
  *     both        its group and time    groups, by their latest row  whole groups
  *
- * The test rows are taken first; `held_out` is a fraction of the rows that are left. With `folds`,
- * the rows that are left are cut into K folds, and one fold is held out. With times, they are cut
- * into K + 1 blocks: fold 0 is the latest block, the earliest block is in no fold, and a fold
- * trains only on rows earlier than its own. The split depends on keys, rule and seed alone, not on
+ * The test rows are taken first; `held_out` is a fraction of the remaining rows. With `folds` = K,
+ * the remaining rows are cut into K folds, and one fold is held out. With times, they are cut into
+ * K + 1 blocks instead: fold 0 is the latest block, the earliest block is in no fold, and only rows
+ * earlier than the held-out fold train. The split depends on keys, rule and seed alone, not on
  * ranks, memory or the format of the files. Not collective. */
 #ifndef DATA_ROW_SPLIT_H
 #define DATA_ROW_SPLIT_H
 
 #include "base/base.h"
 
-/* LEFT_OUT: in the gap or, in a fold with times, later than the held-out fold. */
-enum dt__side { DT__TRAINS, DT__HELD_OUT, DT__TEST, DT__LEFT_OUT, DT__SIDES };
+/* LEFT_OUT: the row is in a gap or, in folds with times, later than the held-out fold. */
+enum dt__side { DT__TRAIN, DT__HELD_OUT, DT__TEST, DT__LEFT_OUT, DT__SIDES };
 
 /* The keys of all rows, in file order; borrowed. `stratum` is ignored if there are groups or
  * times. */
@@ -32,8 +32,8 @@ struct dt__split_keys {
 };
 
 struct dt__gap {
-    double size;  /* 0: no gap */
-    bool seconds; /* `size` is in seconds; else in rows */
+    double size;     /* 0: no gap */
+    bool in_seconds; /* `size` is in seconds; else in rows */
 };
 
 struct dt__split_rule {
@@ -42,17 +42,19 @@ struct dt__split_rule {
     uint64_t folds, fold;  /* folds > 0: fold `fold`, from 0, is held out, and `held_out` is
                             * ignored */
     const char *key;       /* in messages: the option that asks for held-out rows */
-    struct dt__gap gap;    /* with times: left out between two sides */
+    struct dt__gap gap;    /* with times: the rows to leave out between two sides */
 };
 
-/* The rows' sides as bits, and for each block of rows the count of each side before it. */
+/* The side of each row, as bits, and for each block of rows the number of rows of each side in the
+ * blocks before it. */
 struct dt__split {
     uint64_t rows, count[DT__SIDES];
     bool plain; /* held-out rows are drawn at random, and all other rows train */
     /* Members that point to memory that the split owns follow. */
     uint64_t *bits[2];             /* (rows, packed) bits 0 and 1 of the side; NULL: all rows
                                     * train */
-    uint64_t (*before)[DT__SIDES]; /* (blocks + 1) */
+    uint64_t (*before)[DT__SIDES]; /* (blocks + 1) rows of each side before a block; NULL: all rows
+                                    * train */
 };
 
 /* Splits the rows. If the rule asks for nothing, all rows train, and the split needs no memory.
@@ -61,23 +63,25 @@ struct dt__split {
 dt_status dt__split_make(const struct dt__split_rule *rule, const struct dt__split_keys *keys,
                          struct dt__split *out);
 void dt__split_free(struct dt__split *split);
-/* Makes a split in which all `rows` rows train. Afterwards the caller gives rows other sides
- * (dt__split_set), and calls dt__split_count. DT_EMEMORY. */
+/* Makes a split in which all `rows` rows train. The caller then sets the side of the other rows
+ * (dt__split_set) and calls dt__split_count. DT_EMEMORY. */
 dt_status dt__split_alloc(struct dt__split *split, uint64_t rows);
 /* Sets the side of a row, at most once per row. */
 void dt__split_set(struct dt__split *split, uint64_t row, enum dt__side side);
 /* Returns the size in bytes of each array in `bits`. */
 size_t dt__split_bytes(const struct dt__split *split);
-/* Counts the rows of each side, after their sides are set. */
+/* Counts the rows of each side. Call it once, after the last dt__split_set. */
 void dt__split_count(struct dt__split *split);
 /* Adds the split to a CRC-32C: the number of held-out rows and, unless `plain`, the side of each
  * row. */
 uint32_t dt__split_crc(const struct dt__split *split, uint32_t crc);
 
+/* Returns the side of a row. */
 enum dt__side dt__split_side(const struct dt__split *split, uint64_t row);
-/* Returns the number of rows of a side among the first `row` rows. */
+/* Returns how many of the first `row` rows are on `side`. */
 uint64_t dt__split_before(const struct dt__split *split, enum dt__side side, uint64_t row);
-/* Returns row number `index` of a side, from 0. */
+/* Returns the row of `side` that has exactly `index` rows of that side before it. Such a row must
+ * exist. */
 uint64_t dt__split_select(const struct dt__split *split, enum dt__side side, uint64_t index);
 
 #endif

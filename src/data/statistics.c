@@ -280,7 +280,7 @@ static dt_status quantiles_learn(struct statistics *statistics, struct dt_schema
     return DT_OK;
 }
 
-/* ---- results ---------------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------- */
 
 /* Returns the column that a feature comes from (a date has several features). */
 static const struct dt_column *feature_column(const struct dt_schema *schema, size_t feature)

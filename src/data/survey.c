@@ -441,7 +441,7 @@ static dt_status rows_split(struct dt__survey *survey)
     rule.folds = (uint64_t)config->data.folds;
     rule.key = config->data.folds ? "data.folds" : "data.eval_fraction";
     rule.fold = (uint64_t)config->data.fold;
-    (void)dt__config_gap(config, &rule.gap.size, &rule.gap.seconds);
+    (void)dt__config_gap(config, &rule.gap.size, &rule.gap.in_seconds);
     if (rule.gap.size > 0 && !by->timed)
         return dt_fail(DT_EUSAGE, "data.gap=%s: expected data.time as well", config->data.gap);
     DT_TRY(rows_classes(survey, &classes));
@@ -524,8 +524,8 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
     static const enum dt__side sides[] = {[DT_PART_EVAL] = DT__HELD_OUT,
                                           [DT_PART_PREDICT] = DT__HELD_OUT,
                                           [DT_PART_TEST] = DT__TEST,
-                                          [DT_PART_TRAIN] = DT__TRAINS,
-                                          [DT_PART_SHARDS] = DT__TRAINS};
+                                          [DT_PART_TRAIN] = DT__TRAIN,
+                                          [DT_PART_SHARDS] = DT__TRAIN};
     const bool shards = part == DT_PART_SHARDS, training = shards || part == DT_PART_TRAIN;
     const bool test = part == DT_PART_TEST;
     const bool files = !training && !test && *config->data.eval;
@@ -571,7 +571,7 @@ dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt
         survey.has_weights = arrays->weight && (!known || config->eval.weighted);
         status = dt__strdup("rows in memory", &source->files[0].path);
     }
-    if (!status && !known) survey_split(&survey, DT__TRAINS, false);
+    if (!status && !known) survey_split(&survey, DT__TRAIN, false);
     if (!status) status = survey_run(&survey);
     return survey_end(&survey, status, out);
 }

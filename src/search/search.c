@@ -201,7 +201,7 @@ static dt_status folds_make(struct dt__search *search)
     for (int f = 0; f < search->folds && !status; f++) {
         struct dt__fold *fold = &search->fold[f];
         if (config->search.folds) {
-            status = dt__source_fold(rows, f, DT__TRAINS, &fold->rows);
+            status = dt__source_fold(rows, f, DT__TRAIN, &fold->rows);
             if (!status) status = dt__source_fold(rows, f, DT__HELD_OUT, &fold->held_out);
         } else {
             status = dt__source_copy(rows, &fold->rows);

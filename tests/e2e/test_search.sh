@@ -215,5 +215,5 @@ for wrong in 'search.space=train.lrr=1|2' 'train.mode=async' 'search.finish=2' \
     expect_error 2 "${wrong%%=*}" 2 search $keys "$wrong"
 done
 # shellcheck disable=SC2086 # words
-expect_error 1 'search.folds: of 900 rows it holds out 0: expected no more folds than rows' 2 \
+expect_error 1 'search.folds holds out 0 of 900 rows; expected no more folds than rows' 2 \
     search $keys search.folds=1000

@@ -148,7 +148,7 @@ no() { # TEXT KEY...
 }
 no 'has no weights, unlike the earlier files' data.train="$tmp/weighted/*.h5,$tmp/plain/*.h5"
 no 'data.x: applies only to HDF5, and the data is' data.train="$tmp/plain/*.h5" data.x=/dtrain/rows
-no 'its columns or their texts differ from those of the earlier files' \
+no 'the columns or their categories differ from those of the earlier files' \
     data.train="$tmp/plain/*.h5,$tmp/mean/*.h5"
 printf '1,2,3,0\n2,3,4,1\n' >"$tmp/numbers.csv"
 job 1 data.train="$tmp/numbers.csv" train.max_steps=1 run.dir="$tmp/numbers" 2>"$tmp/err" ||

@@ -356,7 +356,7 @@ START_TEST(some_of_the_shards_are_not_enough)
                      0);
     set(names[_i]);
     EXPECT_FAIL(dt__source_survey(&config, DT_PART_TRAIN, NULL, &source), DT_EIO,
-                "half/shard-00001-of-00002.h5.part: dtrain shard was killed");
+                "half/shard-00001-of-00002.h5.part: the set of shards is incomplete");
 }
 END_TEST
 
@@ -393,12 +393,11 @@ START_TEST(shards_that_are_not_read_give_a_warning)
     expect_log("data.train=o[[]1]/*.h5", "data.eval=in.csv", "");
     expect_log("data.train=o[[]1]/*[01]-of*",
                "data.eval=o[1]/shard-00003-of-00004.h5,o[1]/shard-00002-of-00004.h5", "");
-    expect_log(
-        "data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5",
-        "data.train: o[1]/shard-*-of-00004.h5: 3 of the set of 4 shards are read, and 4 exist|");
+    expect_log("data.train=o[[]1]/*[01]-of*", "data.eval=o[1]/shard-00003-of-00004.h5",
+               "data.train: o[1]/shard-*-of-00004.h5: reading only 3 of 4 shards (4 exist)|");
     expect_log("data.train=in.csv", "data.eval=b/*.h5,shard-00001-of-00002.h5",
-               "data.eval: b/shard-*-of-00002.h5: 1 of the set of 2 shards are read, and 1 exist|"
-               "data.eval: shard-*-of-00002.h5: 1 of the set of 2 shards are read, and 1 exist|");
+               "data.eval: b/shard-*-of-00002.h5: reading only 1 of 2 shards (1 exist)|"
+               "data.eval: shard-*-of-00002.h5: reading only 1 of 2 shards (1 exist)|");
     ck_assert_int_eq(rename("b/shard-00000-of-00002.h5", "b/copy-shard-00000-of-00002.h5"), 0);
     expect_log("data.train=b/*.h5", "data.eval=in.csv", "");
     dt_log_set_sink(NULL, NULL);

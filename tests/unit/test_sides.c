@@ -97,7 +97,7 @@ static void sides_mark(struct dt_source *source, char mark, char sides[ROWS + 1]
 /* Sets the side of each row: t for training, h for held out, e for test, - for left out. */
 static void sides_read(struct dt_source *train, char sides[ROWS + 1])
 {
-    static const char marks[] = {[DT__TRAINS] = 't', [DT__HELD_OUT] = 'h', [DT__TEST] = 'e'};
+    static const char marks[] = {[DT__TRAIN] = 't', [DT__HELD_OUT] = 'h', [DT__TEST] = 'e'};
     memset(sides, '-', ROWS);
     sides[ROWS] = 0;
     sides_mark(train, 't', sides);

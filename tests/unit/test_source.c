@@ -144,7 +144,7 @@ START_TEST(parts_are_disjoint)
     set("data.eval=a.csv");
     EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
     set("data.eval="), set("data.eval_fraction=0.00001");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "of 3000 rows it holds out 0");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "holds out 0 of 3000 rows");
 }
 END_TEST
 

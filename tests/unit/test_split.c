@@ -60,7 +60,7 @@ START_TEST(random_rows_are_those_of_earlier_versions)
         dt__perm_init(&perm, rows, dt__rng_make(5, DT_STREAM_HOLDOUT, 0, 0));
         for (uint64_t j = 0; j < rows; j++)
             EXPECT(dt__split_side(&split, dt__perm_at(&perm, j)) ==
-                   (j < count ? DT__HELD_OUT : DT__TRAINS));
+                   (j < count ? DT__HELD_OUT : DT__TRAIN));
         dt__split_free(&split);
     }
 }
@@ -140,7 +140,7 @@ START_TEST(the_latest_rows_are_held_out_after_a_gap)
         check_counts(&split);
         sides_span(&split, first, last);
         ck_assert_double_eq(first[DT__TEST] - last[DT__HELD_OUT], apart[i]);
-        ck_assert_double_eq(first[DT__HELD_OUT] - last[DT__TRAINS], apart[i]);
+        ck_assert_double_eq(first[DT__HELD_OUT] - last[DT__TRAIN], apart[i]);
         EXPECT(split.count[DT__TEST] > 893 && split.count[DT__TEST] < 907);
         dt__split_free(&split);
     }
@@ -168,11 +168,11 @@ START_TEST(groups_in_time_stay_together)
     }
     double least = 1e9;
     for (int g = 0; g < 67; g++) {
-        if (side[g] == DT__TRAINS && group_latest[g] > latest[DT__TRAINS])
-            latest[DT__TRAINS] = group_latest[g];
+        if (side[g] == DT__TRAIN && group_latest[g] > latest[DT__TRAIN])
+            latest[DT__TRAIN] = group_latest[g];
         if (side[g] == DT__HELD_OUT && group_latest[g] < least) least = group_latest[g];
     }
-    EXPECT(latest[DT__TRAINS] < least);
+    EXPECT(latest[DT__TRAIN] < least);
     dt__split_free(&split);
 }
 END_TEST
@@ -214,7 +214,7 @@ START_TEST(folds_cover_the_rows)
             for (uint64_t row = 0; row < ROWS; row++) {
                 const enum dt__side side = dt__split_side(&split, row);
                 if (f >= 0) EXPECT((side == DT__HELD_OUT) == (fold[row] == f));
-                if (f >= 0 && kind == 3 && side == DT__TRAINS)
+                if (f >= 0 && kind == 3 && side == DT__TRAIN)
                     EXPECT(fold[row] == -1 || fold[row] > f);
                 if (side == DT__TEST) EXPECT(fold[row] == -1);
                 if (fold[row] != f) continue;
@@ -243,28 +243,34 @@ START_TEST(empty_sides_are_errors)
     struct dt__split_rule rule = {.held_out = 0.1, .key = "data.eval_fraction"};
     struct dt__split split;
     EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH,
-                "data.eval_fraction: of 2 rows it holds out 0");
+                "data.eval_fraction holds out 0 of 2 rows; expected some but not all");
     rule.held_out = 0.9;
-    EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH, "it holds out 2");
+    EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH, "holds out 2 of 2 rows");
     rule = (struct dt__split_rule){.test = 0.9};
     EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH,
-                "data.test_fraction: of 2 rows it takes 2");
+                "data.test_fraction takes 2 of 2 rows; expected some but not all");
     memset(number, 0, sizeof number);
     rule = (struct dt__split_rule){.held_out = 0.1, .key = "data.eval_fraction"};
     EXPECT_FAIL(dt__split_make(&rule, &one_group, &split), DT_EMISMATCH,
-                "it holds out 9000: rows of one group are on one side (data.group)");
+                "holds out 9000 of 9000 rows; expected some but not all (rows of one group stay "
+                "together: data.group)");
     const struct dt__split_keys dated = keys_fill(false, false, true);
     rule.gap = (struct dt__gap){8500, false};
     EXPECT_FAIL(dt__split_make(&rule, &dated, &split), DT_EMISMATCH,
-                "data.gap: of 9000 rows none is left to train on");
+                "data.gap leaves none of 9000 rows to train on; expected a smaller gap");
     rule = (struct dt__split_rule){.folds = 3, .fold = 2, .key = "search.folds"};
     EXPECT_FAIL(dt__split_make(&rule, &two, &split), DT_EMISMATCH,
-                "search.folds: of 2 rows it holds out 0: expected no more folds than rows");
+                "search.folds holds out 0 of 2 rows; expected no more folds than rows");
+    const struct dt__split_keys two_times = {.rows = 2, .time = (double[]){1, 2}};
+    rule = (struct dt__split_rule){.folds = 2, .fold = 1, .key = "data.folds"};
+    EXPECT_FAIL(dt__split_make(&rule, &two_times, &split), DT_EMISMATCH,
+                "data.folds: fold 1 has no earlier rows to train on (2 rows, 2 distinct times); "
+                "expected fewer folds or more times");
     rule = (struct dt__split_rule){.seed = 1};
     EXPECT_OK(dt__split_make(&rule, &two, &split));
-    ck_assert_uint_eq(dt__split_before(&split, DT__TRAINS, 2), 2);
+    ck_assert_uint_eq(dt__split_before(&split, DT__TRAIN, 2), 2);
     ck_assert_uint_eq(dt__split_before(&split, DT__HELD_OUT, 2), 0);
-    ck_assert_uint_eq(dt__split_select(&split, DT__TRAINS, 1), 1);
+    ck_assert_uint_eq(dt__split_select(&split, DT__TRAIN, 1), 1);
 }
 END_TEST
 
