@@ -1,7 +1,7 @@
 /* Data: the readers, the plan that assigns samples to replicas and steps, and the loader.
  *
  * The bank surveys the files once: it counts rows and learns the schema. The other ranks receive
- * the survey as bytes, and open only the files whose rows they read. No MPI here. */
+ * the survey as bytes, and open only the files whose rows they read. Nothing here calls MPI. */
 #ifndef DATA_DATA_H
 #define DATA_DATA_H
 
@@ -17,31 +17,32 @@
 enum dt_part {
     DT_PART_TRAIN,   /* data.train, without held-out and test rows */
     DT_PART_EVAL,    /* data.eval, or the rows that are held out of data.train */
-    DT_PART_PREDICT, /* like EVAL; but labels of HDF5 are not read, and IDX may have none */
-    DT_PART_ALSO,    /* like EVAL; but a class that the model does not know is allowed: label -1 */
+    DT_PART_PREDICT, /* like EVAL, but labels of HDF5 are not read, and IDX may have none */
+    DT_PART_ALSO,    /* like EVAL, but classes that the model does not know get label -1 */
     DT_PART_TEST,    /* the rows that data.test_fraction takes from data.train */
     DT_PART_SHARDS   /* all rows of data.train, with their groups and times */
 };
 
+/* Makes a deep copy of a schema. DT_EMEMORY. */
 dt_status dt__schema_copy(const struct dt_schema *schema, struct dt_schema *out);
 
 struct dt_source; /* the surveyed files: formats, row counts, chunk index, schema, held-out rows */
 
 /* Surveys the files of a part: expands globs (sorted bytewise), opens every file, counts rows,
- * checks shapes, and parses every row of text formats once. If `known` is NULL, it learns the
- * schema; else (evaluation data, resume) the data must fit `known`, and an evaluation label that
- * training has not seen is an error. Rows of data.train may have weights, rows of evaluation data
- * only with eval.weighted. *out is NULL, with DT_OK, if there is no evaluation data. Not
- * collective: the bank calls it.
+ * checks shapes, and parses every row of text formats once. If `known` is NULL, the survey learns
+ * the schema. Otherwise (evaluation data, resume) the data must fit `known`, and an evaluation
+ * label that training has not seen is an error. Rows of data.train may have weights; rows of
+ * evaluation data may have them only with eval.weighted. *out is NULL, with DT_OK, if there is no
+ * evaluation data. Not collective: the bank calls it.
  *
  * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
  * as in data.label) or "FILE: ..."; DT_EMISMATCH: the files differ in shape from each other or from
- * `known`; or `known` is NULL, and a key is set that applies only to other formats. */
+ * `known`; or `known` is NULL and a key is set that applies only to formats that no file has. */
 dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
                             const struct dt_schema *known, struct dt_source **out);
 
 /* Makes a source of arrays in the caller's memory, row-major; the arrays must outlive it. They are
- * read like a file of the same numbers. Without `known` they are training data, and
+ * read like a file with the same numbers. Without `known` they are training data, and
  * data.eval_fraction may hold out some rows; with `known` they are evaluation data. Scaling and
  * normalisation follow `config`. Not collective: each rank that reads makes its own source of the
  * same rows. DT_EUSAGE: no rows; DT_EMISMATCH: labels or targets are missing, or do not fit
@@ -49,16 +50,16 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
 dt_status dt__source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
                                  const struct dt_schema *known, struct dt_source **out);
 
-/* Makes a source of another side of the split of `train`: of its held-out or its test rows. Needs
- * no second survey. *out is NULL if that side has no rows. */
+/* Makes a source of the held-out rows or of the test rows (`side`) of a training source, without a
+ * second survey. *out is NULL if that side has no rows. */
 dt_status dt__source_side(const struct dt_source *train, enum dt__side side,
                           struct dt_source **out);
-/* Makes a source of one side of the split for `fold`. `source` must have been surveyed with
- * search.folds. */
+/* Makes a source of one side of the split that holds out `fold`. `source` must have been surveyed
+ * with search.folds. */
 dt_status dt__source_fold(const struct dt_source *source, int fold, enum dt__side side,
                           struct dt_source **out);
 /* Makes a source of `rows` rows sampled from the training rows, or of all of them if there are
- * fewer. Needs no second survey. The same rows and seed give the same sample. DT_EMEMORY. */
+ * fewer, without a second survey. The same rows and seed give the same sample. DT_EMEMORY. */
 dt_status dt__source_sample(const struct dt_source *train, uint64_t seed, uint64_t rows,
                             struct dt_source **out);
 /* Gives `source` the split and side of `like`, a source of the same files with another schema.
@@ -68,27 +69,27 @@ dt_status dt__source_take_rows(struct dt_source *source, const struct dt_source 
 dt_status dt__source_copy(const struct dt_source *source, struct dt_source **out);
 void dt__source_destroy(struct dt_source *source);
 
-/* Borrowed rows: all raw rows of the files, in memory that the processes of a host may share.
- *
- * Returns the size of the rows in bytes; 0 if they exceed data.memory_mb or are sparse. */
+/* Returns the size in bytes of the source's borrowed rows: all raw rows of the files, in memory
+ * that the processes of a host may share. 0: the rows exceed data.memory_mb, or are sparse, and
+ * cannot be borrowed. */
 size_t dt__borrowed_rows_bytes(const struct dt_source *source);
 /* Reads all raw rows into `memory`, which has dt__borrowed_rows_bytes bytes. DT_EIO, DT_EFORMAT,
  * DT_STOPPED. */
 dt_status dt__borrowed_rows_fill(const struct dt_source *source, void *memory);
 /* Makes the source, and later copies of it, read their rows from `memory`, which must outlive them.
- * NULL changes nothing. */
+ * If `memory` is NULL, nothing changes. */
 void dt__borrowed_rows_attach(struct dt_source *source, void *memory);
 
-/* Packs the survey into bytes for the other ranks. `out_bytes` is the address of a pointer, which
- * is set to bytes that the caller frees with dt_free. */
+/* Packs the survey into bytes for the other ranks. `out_bytes` is the address of a pointer (of any
+ * type); it is set to the packed bytes, which the caller frees with dt_free. DT_EMEMORY. */
 dt_status dt__source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length);
 /* Makes a source from packed bytes. DT_EMEMORY. */
 dt_status dt__source_unpack(const void *bytes, size_t length, struct dt_source **out);
 
-/* Where to find the survey's file: an unnamed file with the parsed rows of text and the unpacked
- * bytes of packed files. Other processes of its host open it by this place, and need nothing else
- * but the survey's bytes. On another host one rank copies the file, and the other ranks of that
- * host open the copy. */
+/* The place of the survey's file, an unnamed file with the parsed rows of text and the decompressed
+ * bytes of packed files. With this place and the survey's bytes, other processes of the same host
+ * can open and read the file. On every other host one rank makes a copy of the file, and the other
+ * ranks of that host open the copy. */
 struct dt_place {
     int pid, fd;    /* process and descriptor; fd -1: there is no file, and none is needed */
     uint64_t id[2]; /* first bytes of the file, by which it is recognised */
@@ -97,17 +98,18 @@ struct dt_place {
 struct dt_place dt__source_place(const struct dt_source *source);
 /* Returns true if this process has the file open, or if none is needed. */
 bool dt__source_is_here(const struct dt_source *source);
-/* Opens the file at `place`. Returns false if this process cannot open it, as on another host. */
+/* Opens the file at `place`. Returns false if this process cannot open it, for example because the
+ * file is on another host. */
 bool dt__source_attach(struct dt_source *source, const struct dt_place *place);
 /* Reads `length` bytes of the file from `offset` on. DT_EIO. */
 dt_status dt__source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
                               size_t length);
-/* Appends bytes to this host's copy of the file, and creates the copy with the first bytes.
- * DT_EIO. */
+/* Appends bytes to this host's copy of the file. The first call creates the copy. DT_EIO. */
 dt_status dt__source_copy_in(struct dt_source *source, const void *bytes, size_t length);
 
-uint64_t dt__source_rows(const struct dt_source *source); /* rows of its side */
-/* Drops the quantiles (data.encode); rows then have no z. NULL is fine. */
+/* Returns the number of rows on the source's side of the split. */
+uint64_t dt__source_rows(const struct dt_source *source);
+/* Drops the quantiles (data.encode), so that rows have no encoded inputs z. NULL is fine. */
 void dt__source_forget_quantiles(struct dt_source *source);
 const struct dt_schema *dt__source_schema(const struct dt_source *source);
 /* Returns the number of rows whose class the model does not know. */
@@ -119,14 +121,14 @@ uint64_t dt__source_most_entries(const struct dt_source *source, uint64_t rows);
 /* Returns a CRC-32C over the files' base names, the row counts, the split and the schema. A resume
  * compares it to check that the data is the same. */
 uint32_t dt__source_crc(const struct dt_source *source);
-/* Computes a CRC-32C over the contents, file by file: over all records of text and all rows in
- * memory, and over 16 blocks spread over each other file. Only the rank that made the survey may
+/* Computes a CRC-32C over the contents: all records of text files, all rows in memory, and 16
+ * evenly spread blocks of each file of any other format. Only the rank that made the survey may
  * call it. DT_EIO. */
 dt_status dt__source_content(const struct dt_source *source, uint32_t *out);
 
-/* Reads the labels or targets, and the weights, of the source's rows in file order, without their
- * inputs. If there are more than a million rows, or the rows are large, it reads blocks spread
- * evenly over them. *out owns its arrays until dt__source_targets_free. Not collective; only the
+/* Reads the labels or targets, and the weights, of the source's rows in file order, without the
+ * inputs. If the source has more than a million rows, or large rows, reads only blocks of rows that
+ * are spread evenly. *out owns its arrays until dt__source_targets_free. Not collective; only the
  * rank that made the survey may call it. DT_EIO, DT_EFORMAT, DT_EMEMORY, DT_STOPPED. */
 dt_status dt__source_targets(const struct dt_source *source, struct dt_batch *out);
 void dt__source_targets_free(struct dt_batch *batch);
@@ -137,7 +139,8 @@ void dt__source_targets_free(struct dt_batch *batch);
  * seed, the number R of replicas and the batch B. An epoch of S samples has T steps. Step t is step
  * i = t mod T of epoch t div T, and takes positions [iB, (i+1)B) of that epoch. Positions are
  * assigned to replicas in Webster's order: sample j of replica r has key (2j+1)/(2 s_r), ties by r.
- * Every step has B samples, except the last of an epoch, and every sample occurs once per epoch. */
+ * Every step has B samples, except the last of an epoch, which has the remaining ones. Every sample
+ * occurs once per epoch. */
 struct dt_plan;
 dt_status dt__plan_create(const struct dt_source *source, uint64_t seed, int replicas,
                           int64_t batch, struct dt_plan **out);
@@ -154,26 +157,28 @@ struct dt_local_batch {
     uint64_t epoch, begin, count;
 };
 struct dt_local_batch dt__plan_local_batch(const struct dt_plan *plan, uint64_t step, int replica);
-/* Returns an upper bound of the local batch of any replica in any step. It may exceed the largest
- * local batch by one or two. */
+/* Returns an upper bound on the `count` of any replica's local batch in any step. The bound may
+ * exceed the largest count by one or two. */
 uint64_t dt__plan_max_local_batch(const struct dt_plan *plan);
 
 /* ---- loader --------------------------------------------------------------------------------- */
 
-/* The training rows of one rank's replicas. If they fit data.memory_mb, they are held in memory
- * (8-bit data as 8 bits). Else a read-ahead thread streams them and keeps two windows per replica.
+/* The training rows of one rank's replicas. If they fit in data.memory_mb, the loader holds them in
+ * memory (8-bit data as 8 bits). Otherwise a read-ahead thread streams them and keeps two windows
+ * per replica.
  *
- * Holding and streaming give the same order of a replica's samples. If the whole source fits
- * data.memory_mb, the order is a permutation keyed by (seed, replica, epoch); else it is chunks in
- * permuted order, shuffled within windows. A window has data.shuffle_window rows (if set), but at
- * most as many as let two windows of each of the R replicas fit data.memory_mb. */
+ * Holding and streaming give the same order of a replica's samples. If the whole source fits in
+ * data.memory_mb, the order is a permutation keyed by (seed, replica, epoch). Otherwise chunks of
+ * rows come in permuted order, and rows are shuffled within each window. A window has
+ * data.shuffle_window rows (if set), but never more than lets two windows of each of the R replicas
+ * fit in data.memory_mb. */
 struct dt_loader;
 
 /* Makes a loader of replicas [first, first + count). `loaders` is the number of loaders of this
- * rank, which divide its data.memory_mb. `max_rows` is the largest count of a dt__loader_read.
- * `step` is the run's first step, where read-ahead starts. Opens the files, and reads them if rows
- * are held in memory. Source and plan must outlive the loader. DT_EIO, DT_EFORMAT as in
- * dt__source_survey; DT_EMISMATCH: a file has changed since the survey. */
+ * rank, which share its data.memory_mb equally. `max_rows` is the largest `count` in any call of
+ * dt__loader_read. Read-ahead starts at `step`, the run's first step. Opens the files, and reads
+ * all rows if they are held in memory. Source and plan must outlive the loader. DT_EIO, DT_EFORMAT
+ * as in dt__source_survey; DT_EMISMATCH: a file has changed since the survey. */
 dt_status dt__loader_create(const struct dt_config *config, const struct dt_source *source,
                             const struct dt_plan *plan, int first, int count, int loaders,
                             int max_rows, uint64_t step, struct dt_loader **out);
@@ -188,9 +193,9 @@ dt_status dt__loader_read(struct dt_loader *loader, int replica, uint64_t epoch,
 
 /* ---- table ---------------------------------------------------------------------------------- */
 
-/* Rows of a source in file order, for evaluation. If rows [begin, end) fit a quarter of
- * data.memory_mb (the loader may use all of data.memory_mb besides), they are held in memory; else
- * they are read on demand. The source must outlive the table. */
+/* Rows of a source in file order, for evaluation. If rows [begin, end) fit in a quarter of
+ * data.memory_mb, they are held in memory, in addition to the rows of the loader, which may use all
+ * of data.memory_mb. Otherwise they are read on demand. The source must outlive the table. */
 struct dt_table;
 dt_status dt__table_create(const struct dt_config *config, const struct dt_source *source,
                            uint64_t begin, uint64_t end, struct dt_table **out);
@@ -204,14 +209,14 @@ dt_status dt__table_read(struct dt_table *table, uint64_t begin, int count, stru
 /* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
  * array a line, or {"instances": [[...], ...]}), or LIBSVM.
  *
- * The format is data.format of `config`, if set. Otherwise the first decisive line shows it: one
- * that is not blank, not a comment (in LIBSVM: # ...) and not a lone number. (A lone number may be
- * a row of LIBSVM without entries, or a row of CSV where the model takes one column.)
+ * The format is data.format of `config`, if set. Otherwise the first line that is not blank, not a
+ * comment (in LIBSVM: # ...) and not a lone number decides. (A lone number may be a row of LIBSVM
+ * without entries, or a row of CSV if the model takes one column.)
  *
  * CSV columns are found by the names of the header, if the schema has names and the first line is a
- * header. data.header, if set, says whether it is one. Without a header the columns are either the
- * features alone, or those of the training data, where data.label and data.ignore of `config` say
- * which ones are not features. `config` may be NULL.
+ * header. data.header, if set, says whether the first line is a header. Without a header, a row has
+ * either the features alone, or all columns of the training data; data.label and data.ignore of
+ * `config` then say which columns are not features. `config` may be NULL.
  *
  * Schema and config must outlive the rows. The caller keeps `in`, and must not have read from
  * it. */
@@ -219,22 +224,24 @@ struct dt_rows;
 dt_status dt__rows_open(FILE *in, const char *name, const struct dt_schema *schema,
                         const struct dt_config *config, struct dt_rows **out);
 void dt__rows_close(struct dt_rows *rows);
-/* Reads the next row, scaled and normalised, into x (features). *out_line: its line in the input
- * (from 1). *out_end: true if there are no more rows. DT_EFORMAT: the row is malformed (the message
- * lacks the line); the next call reads the row after it. DT_EMISMATCH (the header lacks columns of
- * the model, or the label cannot be distinguished from the features) and DT_EIO end the reading. */
+/* Reads the next row, scaled and normalised, into x (features). *out_line: the row's line in the
+ * input (from 1). *out_end: true if there are no more rows. DT_EFORMAT: the row is malformed (the
+ * message lacks the line); the next call reads the row after it. DT_EMISMATCH (the header lacks
+ * columns of the model, or the label cannot be distinguished from the features) and DT_EIO end the
+ * reading. */
 dt_status dt__rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
 /* Like dt__rows_next, for a schema whose categories are sparse: reads x (dense), and the row's
  * entries, one per column of categories in column order, into index and value
  * (dt__schema_categories). */
 dt_status dt__rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
                                uint64_t *out_line, bool *out_end);
-/* Makes dt__rows_next keep the values of the columns of the input (of JSON objects: the members)
- * that `names`, a comma-separated list, gives; they need not be features. Call it before the first
- * row. Rows without names are then errors. DT_EMISMATCH: the rows are LIBSVM. DT_EMEMORY. */
+/* Makes dt__rows_next keep each row's values of some columns of the input (of JSON objects:
+ * members). `names` is a comma-separated list of the columns, which need not be features. Call it
+ * before the first row. Afterwards a row without names of columns is an error. DT_EMISMATCH: the
+ * rows are LIBSVM. DT_EMEMORY. */
 dt_status dt__rows_keep(struct dt_rows *rows, const char *names);
 /* Returns the kept values of the last row, one per name; the caller frees the texts and the list.
- * NULL: no values are kept, or they were taken already. */
+ * NULL: no values are kept, or they have been taken before. */
 char **dt__rows_take_passthrough(struct dt_rows *rows);
 /* Returns true if the next row can be read without waiting for input. */
 bool dt__rows_ready(const struct dt_rows *rows);
@@ -242,26 +249,29 @@ bool dt__rows_ready(const struct dt_rows *rows);
 /* ---- inspect -------------------------------------------------------------------------------- */
 
 /* Prints a CSV's columns (type, missing, distinct, range, first values) to `out`, and configuration
- * lines that suit them to `lines`, which may be the same stream. Reads the first 100 MB or so. Keys
- * of data.* that are set in `config` apply. DT_EIO, DT_EFORMAT, DT_EMISMATCH: no such label. */
+ * lines that suit them to `lines`, which may be the same stream. Reads about the first 100 MB. Keys
+ * data.* that are set in `config` apply. DT_EIO; DT_EFORMAT; DT_EMISMATCH: no column has the name
+ * data.label. */
 dt_status dt__data_inspect(const struct dt_config *config, const char *path, FILE *out,
                            FILE *lines);
 /* Returns true if dt__data_inspect should inspect a file: a pipe; a table whose name contains .csv,
- * .tsv, .txt or .dat; or a file in a format that is not read, which dt__data_inspect reports. */
+ * .tsv, .txt or .dat; or a file in an unsupported format, for which dt__data_inspect has an error
+ * message. */
 bool dt__data_is_table(const char *path);
 /* Returns true if the first training file is a table: CSV or JSON lines. */
 bool dt__data_trains_on_table(const struct dt_config *config);
 
 /* ---- shard ---------------------------------------------------------------------------------- */
 
-/* Shuffles data.train once and writes K = `shards` HDF5 files OUT_DIR/shard-00000-of-0000K.h5. They
- * have /x (8-bit or f32 raw values; pictures as (rows, height, width, channels)), /y, and
- * /label_names and /feature_names if there are any. A table with texts, dates or gaps has no /x:
- * its shards store its columns with their dictionaries, and one word per cell
- * (src/table/columns.h), and are read like the table. Rows keep their weights; held-out rows are in
- * the shards, too. Memory stays within data.memory_mb whatever the size; OUT_DIR's disk temporarily
- * holds the data twice. DT_EUSAGE: more shards than rows. DT_EIO: OUT_DIR already holds shards, or
- * the disk is full; no partial shard is left. */
+/* Shuffles data.train once and writes K = `shards` HDF5 files OUT_DIR/shard-00000-of-0000K.h5. Each
+ * has /x (8-bit or f32 raw values; pictures as (rows, height, width, channels)), /y and, if the
+ * data has such names, /label_names and /feature_names. A table with texts, dates or gaps has no
+ * /x: its shards store its columns with their dictionaries, and one word per cell
+ * (src/table/columns.h), and are read like the table. Rows keep their
+ * weights. The shards also contain the rows that a split would hold out. The memory used stays
+ * within data.memory_mb, however large the data; OUT_DIR's disk temporarily holds the data twice.
+ * DT_EUSAGE: more shards than rows. DT_EIO: OUT_DIR already holds shards, or the disk is full; no
+ * partial shard is left. */
 dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, int shards);
 
 #endif

@@ -1,8 +1,7 @@
-/* A surveyed source: what its files hold, and which of their rows are its own.
+/* A surveyed source: the contents of its files, and which of their rows belong to the source.
  *
- * A row has two numbers: its raw row, counted through all rows of all files, and its row, counted
- * through the rows of this source, which are one side of the split. The two are equal unless the
- * data is split. */
+ * A row has two numbers. Its raw row counts all rows of all files; its row counts only the rows of
+ * this source, which are one side of the split. The two are equal unless the data is split. */
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
@@ -20,15 +19,16 @@
 enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1, DT__FORMAT_SHARD };
 enum { DT__MAX_TARGETS = 1 << 20 };
 
-/* A row at which a reader of typed rows can start, and the offset of its bytes. */
+/* A row at which a reader of typed rows can start. offset: where its bytes start in the file of
+ * typed rows. */
 struct dt__row_mark {
     uint64_t row, offset;
 };
 
-/* IDX: the numbers of a data file or of a label file. */
+/* IDX: where the numbers of a data file or of a label file are. */
 struct dt__idx_array {
-    bool unpacked;   /* the numbers are in the file of typed rows; else in their own file */
-    uint64_t offset; /* of the first number, in either file */
+    bool unpacked;   /* true: they are in the file of typed rows; false: in the IDX file itself */
+    uint64_t offset; /* of the first number in that file */
     int type;        /* the IDX type code */
     size_t items;    /* items in a row */
 };
@@ -37,8 +37,8 @@ struct dt__file {
     int format;                /* enum dt_format, DT__FORMAT_MEMORY or DT__FORMAT_SHARD */
     uint64_t rows;             /* all rows of the file */
     uint64_t raw;              /* raw row of the file's first row */
-    uint64_t bytes;            /* size with the label file, to detect a change since the survey */
-    struct dt__idx_array x, y; /* IDX: the file's numbers, and its labels */
+    uint64_t bytes;            /* size, including the label file; shows changes since the survey */
+    struct dt__idx_array x, y; /* IDX: inputs, and labels or targets */
     struct dt_arrays arrays;   /* DT__FORMAT_MEMORY: borrowed, valid only in this process */
     size_t nmarks;
     /* Members that point to memory that the file owns follow. */
@@ -60,43 +60,45 @@ struct dt_source {
     bool numbered;         /* data.class_names is set: a text may be a class's number */
     bool gaps;             /* missing values are NaN, while their replacements are not yet
                             * learned */
-    bool takes_unknown;    /* rows may have classes that the schema lacks; such labels are -1 */
+    bool takes_unknown;    /* the schema may lack classes of rows; their labels become -1 */
     uint64_t unknown;      /* number of rows with such labels */
-    size_t label_codes;    /* number of codes that labels of typed rows have */
+    size_t label_codes;    /* number of different label codes in typed rows */
     /* Members that point to memory that the source owns follow. */
     struct dt__split split;
     struct dt__split *fold; /* (folds) with search.folds: split f holds out fold f */
     size_t folds;
     struct dt_schema schema;
     float *class_weight;        /* (classes) factor of a row's weight, by its class; NULL: 1 */
-    struct dt__classes classes; /* those of the schema */
+    struct dt__classes classes; /* the schema's classes */
     struct dt__columns columns; /* CSV */
     int32_t *label_class;       /* (label_codes) class of each code; NULL: codes are classes */
     struct dt__typed typed;     /* rows of text, bytes of packed files */
     struct dt__row_keys keys;   /* groups and times of the raw rows, only for DT_PART_SHARDS */
     struct dt__file *files;
     size_t nfiles;
-    /* all raw rows, in the memory that dt__borrowed_rows_attach gave; empty: none */
+    /* All raw rows, in the memory passed to dt__borrowed_rows_attach; empty: not borrowed. */
     struct dt__block borrowed;
 };
 
-/* Binary search: returns the index of the last of `count` numbers that is at most `value`. The
- * numbers ascend, are `stride` bytes apart, and the first one is at most `value`. */
+/* Returns, by binary search, the index of the last of `count` numbers that is at most `value`. The
+ * numbers are in ascending order and `stride` bytes apart; the first one must be at most
+ * `value`. */
 size_t dt__find_last(const uint64_t *first, size_t count, size_t stride, uint64_t value);
 
-/* Returns the mean bytes of a row in memory, its sparse entries included. */
+/* Returns the mean size of a row in memory, in bytes, including its sparse entries. */
 uint64_t dt__source_row_bytes(const struct dt_source *source);
-/* Returns the mean number of entries of `rows` rows, with a margin of 5%. */
+/* Returns the expected number of sparse entries of `rows` rows, plus a margin of 5%. */
 uint64_t dt__source_entries(const struct dt_source *source, uint64_t rows);
 /* Returns the raw row of a row of the source. */
 uint64_t dt__source_raw(const struct dt_source *source, uint64_t row);
 /* Returns the number of the source's rows among the first `raw` raw rows. */
 uint64_t dt__source_before(const struct dt_source *source, uint64_t raw);
-/* Returns the source's rows in a file, which are consecutive: [*begin, *begin + *count). */
+/* Finds the source's rows that are in file number `file`: rows [*begin, *begin + *count). */
 void dt__source_file_rows(const struct dt_source *source, size_t file, uint64_t *begin,
                           uint64_t *count);
 
-/* Measures a file in bytes, with its label file. DT_EIO: it is missing or not a regular file. */
+/* Measures the size of a file and its label file together, in bytes. DT_EIO: either is missing or
+ * not a regular file. */
 dt_status dt__file_measure(const struct dt__file *file, uint64_t *out);
 
 #endif

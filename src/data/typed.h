@@ -1,18 +1,19 @@
-/* Typed rows: the form in which the survey stores, once per host, the rows of text and of packed
- * files.
+/* Typed rows: the form in which the survey stores rows of text files, so that text is parsed only
+ * once. The same file also holds the decompressed bytes of packed IDX files.
  *
- * A source has one unnamed file in $TMPDIR. Other processes of the host open it as /proc/PID/fd/N
- * of the process that made it. The file disappears when the last process closes it.
+ * A source has one such file per host, unnamed, in $TMPDIR. Other processes of the host open it as
+ * /proc/PID/fd/N, where PID is the process that made it. The file disappears when the last process
+ * closes it.
  *
  *     file    id of 16 bytes | for each file of the source, in the survey's order: typed rows, or
- *             the bytes of a packed IDX file
+ *             the decompressed bytes of an IDX file
  *     row     count | y | weight | word 0 | ... | word count - 1        4 bytes each, native
  *     table   one word per column: a number as a float, a category's code, or DT__MISSING
  *     LIBSVM  two words per entry: its index from 0, its value as a float
  *
- * y is a float (regress) or a label's code: a class, a number, or the number of its text in the
- * survey's dictionary. Only the whole data decides which class or category a code means, so codes
- * are converted when a row is read. */
+ * y is a float (regress) or the code of a label: a class, a number, or the position of the label's
+ * text in the survey's dictionary. Which class or category a code means is known only after the
+ * whole survey, so codes are converted when a row is read. */
 #ifndef DATA_TYPED_H
 #define DATA_TYPED_H
 
@@ -21,7 +22,7 @@
 struct dt__typed {
     int fd; /* -1: no file */
     uint64_t id[2], bytes;
-    unsigned char *waiting; /* not yet written to the file */
+    unsigned char *waiting; /* (length) bytes not yet written to the file */
     size_t length, capacity;
 };
 
@@ -34,11 +35,11 @@ struct dt__typed_row {
     float weight;
 };
 
-/* Appends bytes; the first call creates the file. DT_EIO: the disk is full. */
+/* Appends bytes to the file. The first call creates the file. DT_EIO: the disk is full. */
 dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length);
 /* Returns the offset at which the next bytes are appended. */
 uint64_t dt__typed_end(const struct dt__typed *typed);
-/* Writes the bytes that are not yet in the file. DT_EIO. */
+/* Writes the waiting bytes to the file. DT_EIO. */
 dt_status dt__typed_flush(struct dt__typed *typed);
 void dt__typed_close(struct dt__typed *typed);
 
