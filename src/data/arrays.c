@@ -1,4 +1,4 @@
-/* Rows in a program's own memory, as a format: arrays that are surveyed and read like a file. */
+/* The format of rows in the caller's memory: arrays that are surveyed and read like a file. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static dt_status weights_check(const struct dt__file *file)
     return DT_OK;
 }
 
-/* Adds all values to a CRC-32C, as is done with records of text. */
+/* Adds all values to a CRC-32C, which for text files covers the records. */
 static uint32_t values_crc(uint32_t crc, const struct dt_arrays *arrays)
 {
     const size_t rows = (size_t)arrays->rows, targets = (size_t)arrays->targets;
@@ -63,7 +63,7 @@ static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
         if (!arrays->target) return dt_fail(DT_EMISMATCH, "rows in memory: expected targets");
         return dt__survey_targets(survey, (uint64_t)arrays->targets);
     }
-    if (!arrays->label) return dt_fail(DT_EMISMATCH, "classification needs labels");
+    if (!arrays->label) return dt_fail(DT_EMISMATCH, "rows in memory: expected labels");
     for (uint64_t row = 0; row < arrays->rows; row++) {
         dt_status status = dt__labels_add_number(&survey->labels, arrays->label[row]);
         if (status) return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", file->path, row);

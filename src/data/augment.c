@@ -37,7 +37,7 @@ dt_status dt__augment_parse(const char *text, struct dt__augment *out)
         (void)snprintf(item, sizeof item, "%.*s", (int)(fits ? length : 0), at);
         if (!fits || !augment_item(&augment, item))
             return dt_fail(DT_EUSAGE,
-                           "data.augment = %.200s: '%.*s' is none of shift N, flip, cutout N, "
+                           "data.augment = %.200s: '%.*s'; expected shift N, flip, cutout N or "
                            "noise DEVIATION",
                            text, (int)(length < 60 ? length : 60), at);
         at += length + (at[length] == ',');
@@ -48,7 +48,7 @@ dt_status dt__augment_parse(const char *text, struct dt__augment *out)
 
 /* ---- one picture ---------------------------------------------------------------------------- */
 
-/* Mirrors a picture left to right if `flip`, then moves it down by dy and right by dx. */
+/* If `flip`, mirrors a picture left to right; then moves it down by dy points and right by dx. */
 static void picture_move(const struct dt__augment *augment, int dy, int dx, bool flip, float *x)
 {
     const int h = augment->shape[0], w = augment->shape[1];
@@ -67,8 +67,8 @@ static void picture_move(const struct dt__augment *augment, int dy, int dx, bool
         }
 }
 
-/* Sets a square around (middle_y, middle_x), a point of the picture, to 0. Source: DeVries and
- * Taylor 2017. */
+/* Sets a square to 0. Its side is `side`, its middle the point (middle_y, middle_x) of the picture;
+ * it is clipped at the edges. Source: DeVries and Taylor 2017. */
 static void picture_cut(const int shape[3], int side, int middle_y, int middle_x, float *x)
 {
     const size_t c = (size_t)shape[2];
@@ -78,10 +78,11 @@ static void picture_cut(const int shape[3], int side, int middle_y, int middle_x
             memset(x + ((size_t)row * (size_t)shape[1] + (size_t)column) * c, 0, c * sizeof *x);
 }
 
-/* The random numbers of a sample: one for each of these choices, and from MOVES on two for the
- * noise of each value. */
+/* The positions of a sample's random numbers: one number for each of these choices; from MOVES on,
+ * two numbers for the noise of each value. */
 enum { MOVE_Y, MOVE_X, MIRROR, CUT_Y, CUT_X, MOVES = 8 };
 
+/* Returns a random number in [0, choices). */
 static int choose(const struct dt_rng *rng, uint64_t number, int choices)
 {
     return (int)(dt__rng_uniform(rng, number) * choices);

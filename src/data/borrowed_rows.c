@@ -1,5 +1,6 @@
 /* Borrowed rows: x, y, weights and z of all raw rows of a source, in contiguous arrays that several
- * processes read. One process fills the memory, and all attach to it. Not collective. */
+ * processes read. One process fills the memory, and all of them attach it to their sources. Not
+ * collective. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -9,8 +10,8 @@
 
 enum { ROWS_AT_ONCE = 4096, LINE = 64 };
 
-/* Sets the addresses of the arrays in `memory`, and returns their size in bytes. memory NULL: only
- * computes the size. */
+/* Places the arrays in `memory`: sets their addresses in *out. Returns the size of all arrays, in
+ * bytes. If `memory` is NULL, the addresses are NULL. */
 static size_t block_place(const struct dt_source *source, unsigned char *memory,
                           struct dt__block *out)
 {
@@ -55,7 +56,7 @@ static void block_copy(const struct dt_source *source, const struct dt__block *f
 
 dt_status dt__borrowed_rows_fill(const struct dt_source *source, void *memory)
 {
-    struct dt_source all = *source; /* its arrays are only read */
+    struct dt_source all = *source; /* a shallow copy: its arrays are only read */
     struct dt__block to, from = {0};
     struct dt__cursor *cursor = NULL;
     dt_status status;

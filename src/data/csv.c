@@ -1,5 +1,5 @@
-/* CSV: rows and files. csv_record.c cuts records into cells, csv_header.c reads the first rows, and
- * values.c the values of cells. */
+/* CSV: its rows and files. csv_record.c cuts records into cells, csv_header.c interprets the first
+ * rows, and values.c converts the cells to values. */
 #include "data/csv.h"
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Takes the next cell into the row. A plain number that fills its cell, the common case, takes a
- * short cut. */
+/* Stores the next cell of the record in the row, and moves *text past it. Has a short cut for the
+ * common case, a plain number that fills its cell. */
 static dt_status cell_take(struct dt__parser *parser, char **text, char *end, int32_t role)
 {
     struct dt__columns *columns = parser->columns;
@@ -41,18 +41,19 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
     return dt__parser_take(parser, role, cell);
 }
 
-/* Returns the likely reason why a row has a different number of cells than the first row; "":
- * none. */
+/* Returns a hint why a row has another number of cells than the first row, to append to the
+ * message; "": no hint. */
 static const char *cells_hint(const struct dt__parser *parser)
 {
     if (parser->header->separator == '\t')
         return ": data.separator=space takes a run of tabs or blanks as one separator";
     const bool first = parser->columns->learning && !parser->columns->rows;
-    return first ? ": is line 1 a title, or without the name of R's row names?" : "";
+    return first ? ": is line 1 a title, or does it lack a name for R's row names?" : "";
 }
 
-/* Reports a row that cannot be parsed. If the row lacks a cell, a value is often in the wrong
- * column and fails first; then the number of cells is reported instead. */
+/* Sets the message for a row whose cell in `column` cannot be read; `text` is the rest of the row.
+ * If the row also has a wrong number of cells, reports that instead: the value is then probably in
+ * the wrong column. */
 static dt_status row_fail(const struct dt__parser *parser, size_t column, char *text, char *end)
 {
     const struct dt__header *header = parser->header;
@@ -85,7 +86,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         if (!text)
             return dt_fail(DT_EFORMAT, "%zu columns, expected %zu%s", column, count,
                            cells_hint(parser));
-        char *peek = text; /* cell_take does not return the text of a number */
+        char *peek = text; /* the time as text, which cell_take does not return */
         if (column + 1 == parser->header->time)
             (void)dt__csv_cell(&peek, end, parser->header->separator, &parser->time);
         const dt_status status = cell_take(parser, &text, end, roles[column]);
@@ -93,7 +94,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         DT_TRY(status);
     }
     if (text) {
-        const char *why = text == end ? ": the row ends in a separator, the first one does not"
+        const char *why = text == end ? ": the row ends in a separator, unlike the first row"
                           : memchr(record, '\n', length)
                               ? ": a quote joins it to the lines after it; within a "
                                 "text a quote is written twice"
@@ -149,7 +150,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
     if (!record) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path));
     if (dt__path_is_pipe(file->path) &&
         dt__libsvm_is(lines->data + lines->start, lines->end - lines->start))
-        DT_GUARD(dt_fail(DT_EFORMAT, "%s: rows of LIBSVM come from a pipe with data.format=libsvm",
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: a pipe with rows of LIBSVM; expected data.format=libsvm",
                          file->path));
     status = dt__header_parse(&header, config, lines, record, length, true);
     if (!status) status = dt__header_survey(&header, survey, lines);

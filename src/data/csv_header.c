@@ -1,4 +1,5 @@
-/* The first rows of a CSV: separator and cells of the first, and the check by the second. */
+/* The first rows of a CSV: finds the separator and the cells of the first row, and checks it
+ * against the second row. */
 #include "data/csv_header.h"
 
 #include <ctype.h>
@@ -11,8 +12,8 @@
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-/* Returns true if a record is JSON: an object, a list of rows, or a row as a list; also if it is
- * only the opening bracket of one. */
+/* Returns true if a record looks like JSON: an object, a list of rows, a row as a list, or only the
+ * opening bracket of one of these. */
 static bool record_is_json(const char *record, size_t length)
 {
     const char open = length ? *record : 0;
@@ -34,8 +35,8 @@ dt_status dt__header_comment(const struct dt__header *header, const char *record
     if (!status || (!commented && !first_commented)) return status;
     return dt_fail(
         status,
-        "%s; %s begins with '%c': comments are not read: grep -v '^%c' <FILE >NEW leaves "
-        "them out (of a line of names remove the '%c' alone)",
+        "%s; %s begins with '%c': comments are not supported: grep -v '^%c' <FILE >NEW removes "
+        "them (if it is a line of names, remove only the '%c')",
         dt_error_text(), commented ? "the line" : "the first row", commented ? *record : *first,
         commented ? *record : *first, commented ? *record : *first);
 }
@@ -48,14 +49,14 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
         return dt_fail(DT_EFORMAT, "'sep=' is a line for Excel, not a row: remove it");
     if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
     if (record_is_json(record, length))
-        return dt_fail(DT_EFORMAT, "this is JSON: training reads an object a line ({\"a\": 1, "
-                                   "\"b\": 2}, data.format=json; "
-                                   "jq -c '.[]' makes lines of a list of objects)");
+        return dt_fail(DT_EFORMAT, "this is JSON; expected one object a line ({\"a\": 1, "
+                                   "\"b\": 2}) and data.format=json "
+                                   "(jq -c '.[]' turns a list of objects into lines)");
     DT_TRY(dt__csv_separator(config ? config->data.separator : "auto",
                              config && config->data.decimal == DT_DECIMAL_COMMA, record, length,
                              blanks, &header->separator));
     DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
-    /* the separator, and so the decimal commas, were unknown before */
+    /* until here the separator was unknown, and so which commas are decimal */
     for (size_t i = 0; lines->commas && header->separator == ' ' && i < cells->count; i++)
         dt__lines_commas(lines, cells->items[i], strlen(cells->items[i]));
     /* a single cell does not show the separator */
@@ -68,9 +69,9 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
 
 /* ---- the second row -------------------------------------------------------------------------- */
 
-/* Returns the kind of the value below column i's cell of the first row, if the two make the row
- * suspicious; else NULL. A row of names is suspicious if a name has the same kind as the value
- * below it. A row of values (some cells are numbers) is suspicious if a text is above a number. */
+/* Compares cell i of the first row with `below`, the cell below it. Returns the kind of `below` if
+ * the two cells are suspicious; else NULL. They are, in a row of names, if both are numbers or both
+ * are dates; in a row of values, if the cell is a text above a number. */
 static const char *suspicious_below(const struct dt__header *first, size_t i, const char *below)
 {
     const char *text = first->cells.items[i];
@@ -103,8 +104,8 @@ dt_status dt__header_check(const struct dt__header *first, struct dt__lines *lin
         if (first->roles[i] != DT__ROLE_IGNORE && over)
             status = dt_fail(
                 DT_EFORMAT,
-                "column %zu: '%.40s' is above the %s '%.40s'%s: data.header=yes or no says what "
-                "the first row is",
+                "column %zu: '%.40s' is above the %s '%.40s'%s: set data.header=yes if the first "
+                "row has names, else no",
                 i, first->cells.items[i], over, below,
                 first->names ? "" : ", but other cells of the first row are numbers");
     }

@@ -1,4 +1,4 @@
-/* Reads rows of a source, from files of all formats. */
+/* Cursors: read rows of a source from files of any format, and keep only the rows of its side. */
 #include "data/cursor.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ struct dt__cursor {
     bool stops;   /* a requested stop ends reads */
     uint64_t now; /* counts uses of readers */
     struct open_file open[DT__OPEN_FILES];
-    struct dt__block scratch; /* raw rows, some of which are not the source's */
+    struct dt__block scratch; /* raw rows of both the source's side and other sides */
 };
 
 dt_status dt__cursor_open(const struct dt_source *source, bool stops, struct dt__cursor **out)
@@ -53,8 +53,8 @@ void dt__cursor_close(struct dt__cursor *cursor)
     dt_free(cursor);
 }
 
-/* Closes the least recently used readers, but not `last`, until the unpacked data that all open
- * readers keep fits in the memory. */
+/* Closes the least recently used readers, except `last`, until the decompressed data that the open
+ * readers keep fits in the source's memory. */
 static void cursor_spare(struct dt__cursor *cursor, const struct open_file *last)
 {
     uint64_t held = UINT64_MAX;
@@ -73,8 +73,8 @@ static void cursor_spare(struct dt__cursor *cursor, const struct open_file *last
     }
 }
 
-/* Returns the reader of a file. If the file is not open, opens it in place of the least recently
- * used one. */
+/* Finds the reader of a file. If the file is not open, closes the least recently used file and
+ * opens this one. */
 static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__file *file,
                                     void **out)
 {
@@ -97,6 +97,7 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
     return DT_OK;
 }
 
+/* Checks that n floats are finite. `noun` is what the message calls one of them. */
 static dt_status floats_check(const struct dt__file *file, uint64_t row, const char *noun,
                               const unsigned char *bytes, int n)
 {
@@ -114,8 +115,8 @@ static dt_status floats_check(const struct dt__file *file, uint64_t row, const c
                    row, noun, column - 1);
 }
 
-/* Checks rows [row, row + count) of a file, which a reader has just appended to a block. They may
- * have changed since the survey; typed rows of text cannot. */
+/* Checks rows [row, row + count) of a file, which a reader has just appended to a block. The file
+ * may have changed since the survey. (Typed rows of text cannot change, and need no check.) */
 static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
                             uint64_t row, size_t count, struct dt__block *block)
 {
@@ -129,7 +130,7 @@ static dt_status rows_check(const struct dt_source *source, const struct dt__fil
         DT_TRY(floats_check(file, row + i, "target", y, layout->targets));
         const float weight = layout->weights ? block->weight[block->rows - count + i] : 1;
         if (!isfinite(weight) || weight < 0)
-            return dt_fail(DT_EFORMAT, "%s: row %" PRIu64 ": the weight %g: expected 0 or more",
+            return dt_fail(DT_EFORMAT, "%s: row %" PRIu64 ": the weight is %g; expected 0 or more",
                            file->path, row + i, (double)weight);
         if (layout->targets) continue;
         memcpy(&label, y, sizeof label);
@@ -161,7 +162,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
     if (out->rows + count > out->capacity) return dt_fail(DT_EBUG, "no room for rows of data");
     uint64_t raw = dt__source_raw(source, row);
     const uint64_t end = dt__source_raw(source, row + count - 1) + 1;
-    for (size_t step; raw < end; raw += step) { /* a range of raw rows in one file */
+    for (size_t step; raw < end; raw += step) { /* each step: raw rows of one file */
         const struct dt__file *file =
             source->files +
             dt__find_last(&source->files->raw, source->nfiles, sizeof *source->files, raw);

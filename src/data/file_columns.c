@@ -1,4 +1,4 @@
-/* How the columns of several files of a table fit together, in any format that names columns. */
+/* Matches the columns of the files of a table with each other, in all formats that name columns. */
 #include "data/file_columns.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
     DT_TRY(dt__columns_init(columns, config, header->features));
     const dt_status status = header->names ? dt__header_distinct(header) : DT_OK;
     if (status)
-        return dt_fail(status, "%s: rename one, or leave out both: data.ignore takes their numbers",
+        return dt_fail(status,
+                       "%s: rename one of them, or leave out both by their numbers in data.ignore",
                        dt_error_text());
     DT_TRY(dt__header_mark_categories(header, config, true));
     for (size_t i = 0; i < header->cells.count; i++) {
@@ -28,9 +29,10 @@ static dt_status columns_make(struct dt__survey *survey, struct dt__header *head
     return DT_OK;
 }
 
-/* Stores the names that a header gives to the columns of weight, group and time, and the first
- * header to the labels, in the labels' order. If one of several labels has no name, none is stored,
- * and all are found by position, because a list cannot hold an empty name. */
+/* Stores the header's names of the columns of weight, group and time, if they are not stored yet,
+ * and the first header's names of the label columns, in the labels' order. If one of several labels
+ * has no name, stores no names of labels, because a list cannot hold an empty name; labels are then
+ * found by position. */
 static dt_status names_record(struct dt__survey *survey, const struct dt__header *header)
 {
     char **label = &survey->source->schema.label_column;
@@ -41,7 +43,7 @@ static dt_status names_record(struct dt__survey *survey, const struct dt__header
         const struct dt__want *want = &header->wants[i];
         const char *name = header->cells.items[want->column];
         char **const key = dt__survey_key_column(survey, want->role);
-        if (key && !*key) DT_TRY(dt__strdup(name, key)); /* in any header, unlike the labels */
+        if (key && !*key) DT_TRY(dt__strdup(name, key)); /* from any header, unlike labels */
         if (want->role > DT__ROLE_LABEL || !first) continue;
         if (header->labels > 1)
             dt__list_add(&labels, name);
@@ -54,7 +56,8 @@ static dt_status names_record(struct dt__survey *survey, const struct dt__header
     return DT_OK;
 }
 
-/* Reports, once, columns that the earlier data lacks and that no key lists. */
+/* Reports columns that the earlier data lacks and that no key lists; only for the first such
+ * file. */
 static dt_status extra_report(struct dt__survey *survey, const char *path,
                               struct dt__header *header)
 {
@@ -79,8 +82,8 @@ static dt_status extra_report(struct dt__survey *survey, const char *path,
     return DT_OK;
 }
 
-/* Looks for the columns of data.time, data.group and data.weight by the names that the earlier
- * files gave them. */
+/* Makes the header look for the columns of data.time, data.group and data.weight, by the names that
+ * they have in the earlier files. */
 static dt_status keys_want(struct dt__header *header, struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -110,7 +113,7 @@ dt_status dt__header_survey(struct dt__header *header, struct dt__survey *survey
     if (!survey->known && schema->columns)
         return dt_fail(DT_EMISMATCH,
                        "only other shards can be read together with shards of a table");
-    if (!columns->count && schema->feature_names) { /* of a file of another format */
+    if (!columns->count && schema->feature_names) { /* from a file of another format */
         DT_TRY(dt__columns_init(columns, config, (size_t)schema->features));
         for (size_t c = 0; c < columns->count; c++)
             DT_TRY(dt__strdup(schema->feature_names[c], &columns->items[c].name));

@@ -14,8 +14,8 @@ const struct dt__format *const dt__formats[] = {
 
 enum { HEAD_BYTES = 4096 };
 
-/* A file that no format recognises counts as CSV, and so does a pipe, which cannot be read
- * twice. */
+/* A file that no format recognises counts as CSV. So does a pipe, because what is read to detect
+ * its format could not be read again. */
 dt_status dt__format_detect(const char *path, int *out)
 {
     static const int order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM, DT_FORMAT_JSON};
@@ -37,7 +37,7 @@ dt_status dt__stream_refuse(const char *name, const unsigned char *head, size_t 
         const struct dt__format *format = dt__formats[i];
         if (format && format->is && !format->grammar && format->is("", head, length))
             return dt_fail(DT_EFORMAT,
-                           "%s: this is %s, which is read from plain files alone (data.train, "
+                           "%s: this is %s, which can only be read from regular files (data.train, "
                            "data.eval)",
                            name, format->name);
     }

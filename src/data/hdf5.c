@@ -1,6 +1,6 @@
-/* HDF5 files: data sets x (S, ...) and y, as named by data.x and data.y, with numbers of any type;
- * and, if there are any, /feature_names and /label_names. Labels are whole numbers of any type
- * (also bool and float), texts, or one-hot rows. */
+/* HDF5 files: the data sets x (rows, ...) and y, which data.x and data.y name, with numbers of any
+ * type; also /feature_names and /label_names, if a file has them. Labels are whole numbers of any
+ * type (also bool and float), texts, or one-hot rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "table/columns_file.h"
 #include "table/values.h"
 
-#define LABEL DT__SHARD_GROUP "/label" /* missing in files of other programs */
+#define LABEL DT__SHARD_GROUP "/label" /* only files of dtrain shard have it */
 #define LABEL_NUMBERS DT__SHARD_GROUP "/label_numbers"
 enum { MOST_ONE_HOT = 1 << 16 };
 
@@ -55,7 +55,7 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
         *out = (struct array){item, item->dims[0], item->count / item->dims[0]};
         return DT_OK;
     }
-    /* Lists the data sets that the file has, in case data.x or data.y is wrong. */
+    /* The message lists the data sets of the file, because data.x or data.y may be wrong. */
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && length + 64 < sizeof list; i++) {
         if (item->kind != DT__H5_ARRAY) continue;
         length += (size_t)snprintf(list + length, 48, "%s%.40s", length ? ", " : "", item->path);
@@ -63,11 +63,11 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
             length +=
                 (size_t)snprintf(list + length, 24, "%s%" PRIu64, d ? "x" : " ", item->dims[d]);
     }
-    return dt_fail(DT_EFORMAT, "%s is missing; there is %s (see %s)", path,
-                   *list ? list : "nothing", key);
+    return dt_fail(DT_EFORMAT, "%s is missing; the file has %s (see %s)", path,
+                   *list ? list : "no data sets", key);
 }
 
-/* Finds the two data sets; without y_name only x. */
+/* Finds the data set x and, unless y_name is NULL, the data set y. */
 static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name, const char *y_name,
                              struct array *x, struct array *y)
 {
@@ -91,9 +91,9 @@ static int32_t one_hot_class(const double *row, size_t n)
     return class;
 }
 
-/* Reads the labels that the classes of a shard have in the original data: numbers if they are
- * stored, else names. The labels in the shard are positions in this list. An empty list: the file
- * is not a shard with classes. */
+/* Reads the list of a shard's classes, by their labels in the original data: numbers if the shard
+ * stores these, else names. The labels in the shard are positions in this list. The list is empty
+ * if the file is not a shard with classes. */
 static dt_status shard_labels(struct dt__h5_file *file, struct dt__names *out)
 {
     const struct dt__h5_item *array;
@@ -112,7 +112,7 @@ static dt_status shard_labels(struct dt__h5_file *file, struct dt__names *out)
     return DT_OK;
 }
 
-/* Adds label number `label` of a shard, by its text in the original data. */
+/* Adds a label of a shard, which is a position in `names`, by its text in the original data. */
 static dt_status shard_label_find(struct dt__labels *labels, const struct dt__names *names,
                                   int64_t label)
 {
@@ -168,9 +168,9 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
         for (uint64_t i = 0; i < count && !status; i++) {
             const double label = one_hot ? one_hot_class(rows + i * items, items) : rows[i];
             if (one_hot && label < 0)
-                status = dt_fail(DT_EFORMAT, "class labels are one whole number a row, or a row "
-                                             "with a single 1");
-            else if (!isfinite(label)) /* model.task=regress could not learn it either */
+                status = dt_fail(DT_EFORMAT, "expected class labels: one whole number a row, or "
+                                             "a row with a single 1");
+            else if (!isfinite(label)) /* not a target of model.task=regress either */
                 status = dt_fail(DT_EFORMAT, "label %g is not a finite number", label);
             else if (label != rint(label) || fabs(label) > 1e15)
                 status = dt_fail(DT_EFORMAT,
@@ -191,22 +191,23 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-/* Adds the name of the label column that a shard stores: the first file gives it to the schema; a
- * later name must be the same. Evaluation data with another name causes a warning. */
+/* Records the name of the label column that a shard stores. The schema gets the first file's name;
+ * a later file must have the same name. Warns if evaluation data has another name than the
+ * model. */
 static dt_status label_learn(struct dt__survey *survey, const char *name)
 {
     const char *before = survey->source->schema.label_column;
     if (!survey->known && !before) return dt__strdup(name, &survey->source->schema.label_column);
     if (!before || !strcmp(name, before)) return DT_OK;
     if (!survey->known)
-        return dt_fail(DT_EMISMATCH, "its label is '%.60s', that of the earlier files '%.60s'",
-                       name, before);
-    dt__warn("shards whose label is '%.60s' are measured by a model of '%.60s'", name, before);
+        return dt_fail(DT_EMISMATCH, "the label is '%.60s', but in the earlier files '%.60s'", name,
+                       before);
+    dt__warn("the shards' label is '%.60s', but the model predicts '%.60s'", name, before);
     return DT_OK;
 }
 
-/* Adds the numbers that a shard stores for its classes. Call it after the names of the classes are
- * added. */
+/* Stores in the schema the numbers that a shard has for its classes. The names of the classes must
+ * have been added before. */
 static dt_status label_numbers_learn(struct dt__survey *survey, struct dt__h5_file *file)
 {
     static const char path[] = LABEL_NUMBERS;
@@ -228,7 +229,7 @@ static dt_status weights_find(const struct dt__h5_file *file, uint64_t rows,
     DT_TRY(dt__h5_array(file, DT__SHARD_WEIGHT, out));
     if ((*out)->type == DT__H5_F32 && (*out)->count == rows && (*out)->dims[0] == rows)
         return DT_OK;
-    return dt_fail(DT_EFORMAT, "%s are not the weights of %" PRIu64 " rows", (*out)->path, rows);
+    return dt_fail(DT_EFORMAT, "%s: expected the weights of %" PRIu64 " rows", (*out)->path, rows);
 }
 
 /* Checks that either all files have weights or none has any. */
@@ -274,8 +275,8 @@ static dt_status keys_add(struct dt__survey *survey, struct dt__h5_file *file, b
     return status;
 }
 
-/* Adds the keys by which rows are split. They are in the shard, which needs no configuration, or in
- * the data sets that data.group and data.time name. */
+/* Adds the groups and times of the file's rows. They are in the shard, and need no configuration,
+ * or in the data sets that data.group and data.time name. */
 static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
                             const struct dt__file *entry)
 {
@@ -287,7 +288,8 @@ static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
     for (int t = 0; t < 2; t++) {
         const bool has = dt__h5_has_array(file, stored[t]);
         if (has && survey->keyed && *named[t])
-            return dt_fail(DT_EMISMATCH, "%s: %s=%s: expected none, since the shard keeps its own",
+            return dt_fail(DT_EMISMATCH,
+                           "%s: %s=%s: expected no value, because the shard has its own",
                            entry->path, key[t], named[t]);
         if (survey->keyed && entry == survey->source->files) *collects[t] |= has;
         if (*collects[t])
@@ -297,8 +299,8 @@ static dt_status keys_learn(struct dt__survey *survey, struct dt__h5_file *file,
     return DT_OK;
 }
 
-/* Checks the rows of a shard of a table against its columns, and learns what kind of values they
- * are. */
+/* Checks that the rows of a shard of a table fit its columns, and learns the kinds of their
+ * values. */
 static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file *file,
                              const struct array *x, const struct dt_schema *columns)
 {
@@ -319,7 +321,8 @@ static dt_status table_learn(struct dt__survey *survey, const struct dt__h5_file
     return DT_OK;
 }
 
-/* Adds the names of features, classes and label, and the columns of a table that a shard stores. */
+/* Adds to the survey the names of features, classes and label, and the columns, that a file
+ * stores. */
 static dt_status names_learn(struct dt__survey *survey, struct dt__h5_file *file,
                              const struct dt__file *entry, const struct array *x)
 {
@@ -400,7 +403,7 @@ static void hdf5_close(void *arg)
     dt_free(reader);
 }
 
-/* Finds the class of each label of a shard; -1: the model has no such class. */
+/* Finds the model's class for each class of a shard; -1: the model has no such class. */
 static dt_status shard_classes_find(struct reader *reader)
 {
     const struct dt__classes *classes = &reader->source->classes;
@@ -446,7 +449,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
     const bool labels = y->item && !layout->targets;
     const bool text_labels = labels && y->item->type == DT__H5_TEXT;
     if (labels) DT_GUARD(shard_classes_find(reader));
-    if (text_labels) { /* the class of each row is found here */
+    if (text_labels) { /* finds the class of every row now, not when rows are read */
         DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));
         DT_GUARD(dt__alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
     }
@@ -479,8 +482,8 @@ static int32_t row_class(const struct reader *reader, const double *row)
     return class;
 }
 
-/* Adds rows of words, except their y and weight. A file's words are not trusted: each is
- * checked. */
+/* Appends rows of words to a block, except their y and weight. Checks each word, because the file
+ * may be damaged. */
 static dt_status words_read(struct reader *reader, uint64_t row, size_t count,
                             struct dt__block *out)
 {
@@ -544,8 +547,8 @@ static uint64_t hdf5_held(const void *arg)
     return reader->x.item->cache + (reader->y.item ? reader->y.item->cache : 0);
 }
 
-/* Returns true if the name says HDF5, or if the head has the signature, at the start or after a
- * user block. */
+/* Returns true if the file has a suffix of HDF5, or if `head` has the signature, at its start or
+ * after a user block. */
 static bool hdf5_is(const char *suffix, const unsigned char *head, size_t length)
 {
     static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -564,7 +567,7 @@ const struct dt__format dt__format_hdf5 = {.name = "HDF5",
                                            .close = hdf5_close,
                                            .held = hdf5_held};
 
-/* A shard of a table: its rows are words. */
+/* Shards of tables: their rows are words. */
 const struct dt__format dt__format_shard = {.name = "shards",
                                             .sparsity = DT__CATEGORIES,
                                             .stores_columns = true,

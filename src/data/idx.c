@@ -1,5 +1,5 @@
-/* IDX files: a header with the dimensions, then the numbers, big-endian. The survey unpacks packed
- * files. Source: Y. LeCun, "The MNIST database", section "the IDX file format". */
+/* IDX files: a header with the dimensions, then the numbers, big-endian. The survey decompresses
+ * packed files. Source: Y. LeCun, "The MNIST database", section "the IDX file format". */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -18,7 +18,7 @@ _Static_assert(DT__IDX_BYTES % 8 == 0, "whole numbers of the widest type");
 static const unsigned char ITEM_SIZE[] = {
     [U8] = 1, [S8] = 1, [S16] = 2, [S32] = 4, [F32] = 4, [F64] = 8};
 
-/* Returns the bytes of an item of a type; 0: there is no such type. */
+/* Returns the size in bytes of an item of a type; 0: there is no such type. */
 static size_t item_size(int type)
 {
     return type >= 0 && (size_t)type < sizeof ITEM_SIZE ? ITEM_SIZE[type] : 0;
@@ -31,12 +31,12 @@ static bool idx_is(const char *suffix, const unsigned char *head, size_t length)
            head[3] <= MAX_DIMS;
 }
 
-/* The header of a file. */
+/* The header of a file, and what follows from it. */
 struct head {
     int type, ndims;
     uint64_t dims[MAX_DIMS];
     uint64_t rows, start, bytes; /* start: size of the header; bytes: size of the whole file */
-    size_t items;
+    size_t items;                /* in a row */
 };
 
 /* The numbers of a file, open for reading. */
@@ -62,8 +62,8 @@ static dt_status head_read(const char *path, struct head *out)
     struct head head = {.type = bytes[2], .ndims = bytes[3], .items = 1};
     const size_t width = item_size(head.type);
     if (length >= 4 && (bytes[0] || bytes[1] || !width || !head.ndims || head.ndims > MAX_DIMS))
-        return dt_fail(DT_EFORMAT, "%s: not an IDX file: it begins %02x %02x %02x %02x", path,
-                       bytes[0], bytes[1], bytes[2], bytes[3]);
+        return dt_fail(DT_EFORMAT, "%s: not an IDX file: the first bytes are %02x %02x %02x %02x",
+                       path, bytes[0], bytes[1], bytes[2], bytes[3]);
     head.start = 4 + 4 * (uint64_t)head.ndims;
     if (length < 4 || length < head.start)
         return dt_fail(DT_EFORMAT, "%s: the file is truncated", path);
@@ -74,8 +74,9 @@ static dt_status head_read(const char *path, struct head *out)
     head.rows = head.dims[0];
     fits = fits && dt__size_mul(head.items, width, &row_bytes) &&
            dt__size_mul(row_bytes, head.rows, &total);
-    if (!fits) return dt_fail(DT_EFORMAT, "%s: its dimensions overflow", path);
-    if (!total) return dt_fail(DT_EFORMAT, "%s: its header says that it is empty", path);
+    if (!fits) return dt_fail(DT_EFORMAT, "%s: the dimensions in the header are too large", path);
+    if (!total)
+        return dt_fail(DT_EFORMAT, "%s: according to its header, the file has no numbers", path);
     head.bytes = head.start + total;
     *out = head;
     return DT_OK;
@@ -83,7 +84,8 @@ static dt_status head_read(const char *path, struct head *out)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Unpacks a file into the file of typed rows. It must be as long as its header says. */
+/* Decompresses a packed file into the file of typed rows. Checks that it is as long as its header
+ * says. */
 static dt_status head_unpack(const struct head *head, const char *path, struct dt__packed *packed,
                              struct dt__typed *typed)
 {
@@ -97,12 +99,12 @@ static dt_status head_unpack(const struct head *head, const char *path, struct d
         DT_TRY(dt__typed_add(typed, bytes, got));
     }
     DT_TRY(dt__packed_read(packed, bytes, 1, &got));
-    if (got) return dt_fail(DT_EFORMAT, "%s: there is more data than the header says", path);
+    if (got) return dt_fail(DT_EFORMAT, "%s: the file has more data than its header says", path);
     return dt__typed_flush(typed);
 }
 
-/* Reads a file's header, checks that the file is as long as the header says, and unpacks a packed
- * file. */
+/* Reads a file's header, and checks that the file is as long as the header says. Decompresses a
+ * packed file. */
 static dt_status numbers_survey(const char *path, struct dt_source *source, struct head *head,
                                 struct dt__idx_array *out)
 {
@@ -119,9 +121,9 @@ static dt_status numbers_survey(const char *path, struct dt_source *source, stru
     } else if (stat(path, &info)) {
         status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
     } else if ((uint64_t)info.st_size != head->bytes) {
-        status =
-            dt_fail(DT_EFORMAT, "%s: its header promises %" PRIu64 " bytes, the file has %" PRIu64,
-                    path, head->bytes, (uint64_t)info.st_size);
+        status = dt_fail(DT_EFORMAT,
+                         "%s: expected %" PRIu64 " bytes, by the header, but the file has %" PRIu64,
+                         path, head->bytes, (uint64_t)info.st_size);
     }
     dt__packed_close(packed);
     return status;
@@ -133,7 +135,8 @@ static dt_status array_open(const struct dt_source *source, const char *path,
     uint64_t size;
     *out = (struct array){path, *numbers, numbers->unpacked ? source->typed.fd : -1};
     if (!numbers->unpacked) return dt__file_open(path, &out->fd, &size);
-    return out->fd >= 0 ? DT_OK : dt_fail(DT_EBUG, "%s: it is not unpacked on this host", path);
+    return out->fd >= 0 ? DT_OK
+                        : dt_fail(DT_EBUG, "%s: the decompressed file is not on this host", path);
 }
 
 static void array_close(struct array *array)
@@ -173,7 +176,7 @@ static double item_value(int type, const unsigned char *bytes)
 /* How items are converted: not at all, to float, or to int32_t. */
 enum items { AS_THEY_ARE, AS_FLOATS, AS_LABELS };
 
-/* Reads rows [row, row + count), and converts their items. */
+/* Reads rows [row, row + count), and converts their items as `as` says. */
 static dt_status array_read_rows(const struct array *array, uint64_t row, size_t count,
                                  enum items as, unsigned char *out)
 {
@@ -203,7 +206,8 @@ static dt_status labels_learn(struct dt__survey *survey, const struct array *arr
     const int type = array->numbers.type;
     int32_t labels[DT__IDX_LABELS];
     if (array->numbers.items != 1 || type == F32 || type == F64)
-        return dt_fail(DT_EFORMAT, "%s: class labels are one whole number a row", array->path);
+        return dt_fail(DT_EFORMAT, "%s: expected class labels: one whole number a row",
+                       array->path);
     for (uint64_t row = 0, count; row < rows; row += count) {
         count = rows - row < DT__IDX_LABELS ? rows - row : DT__IDX_LABELS;
         DT_TRY(dt__stop_check());
@@ -224,7 +228,8 @@ static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
     struct head x, y;
     struct array array;
     if (!file->labels && !survey->predicting)
-        return dt_fail(DT_EMISMATCH, "%s: IDX data has its labels apart: set data.%s_labels",
+        return dt_fail(DT_EMISMATCH,
+                       "%s: IDX data has its labels in separate files: set data.%s_labels",
                        file->path, survey->training ? "train" : "eval");
     DT_TRY(numbers_survey(file->path, source, &x, &file->x));
     dt_status status = dt__survey_features(survey, x.items);

@@ -13,23 +13,23 @@
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Reads the next value as a cell of the record. A text with escapes is decoded in place, which
- * never makes it longer. */
+/* Reads the next value as a cell of the record. Decodes a text with escapes in place; the decoded
+ * text is never longer. */
 static dt_status cell_read(struct dt__json *json, struct dt__cell *out)
 {
     static char none[] = "";
     const char token = dt__json_next(json);
     *out = token == 'n' ? (struct dt__cell){none, 0} : json->token;
     if (token == '[' || token == '{')
-        return dt_fail(DT_EFORMAT, "a list or an object: expected a number or a text");
+        return dt_fail(DT_EFORMAT, "a list or an object; expected a number or a text");
     if (token != '"' || json->token.text != json->scratch->data) return DT_OK;
     out->text = (char *)(uintptr_t)json->at - 1 - out->length;
     memcpy(out->text, json->token.text, out->length);
     return DT_OK;
 }
 
-/* Reads the members of an object into the cells of their columns. The text of a cell stays NULL if
- * its member is missing. */
+/* Reads the members of an object into the cells of their columns. If a member is missing, its cell
+ * has the text NULL. */
 static dt_status cells_read(const struct dt__parser *parser, struct dt__json *json)
 {
     const struct dt__header *header = parser->header;
@@ -40,7 +40,7 @@ static dt_status cells_read(const struct dt__parser *parser, struct dt__json *js
         const struct dt__cell name = json->token;
         uint32_t number;
         if (!dt__dict_find(&header->index, name.text, name.length, &number))
-            return dt_fail(DT_EFORMAT, "'%.*s' is no column of the first row",
+            return dt_fail(DT_EFORMAT, "'%.*s' is not a column of the first row",
                            dt__shown(name.length), name.text);
         const size_t column = header->first[number];
         if (parser->cells[column].text)
@@ -118,7 +118,7 @@ static dt_status names_read(struct dt__header *header, struct dt__survey *survey
         DT_TRY(dt__names_add(&header->cells, json.token.text, json.token.length));
         dt__json_pass(&json, dt__json_next(&json));
     }
-    if (!header->cells.count) return dt_fail(DT_EFORMAT, "an object without members");
+    if (!header->cells.count) return dt_fail(DT_EFORMAT, "the object has no members");
     DT_TRY(dt__header_index(header));
     config.data.header = DT_HEADER_YES;
     survey->config = &config;
@@ -162,8 +162,8 @@ static dt_status json_open(const struct dt_source *source, const struct dt__file
     return dt__typed_reader_open(source, file, &json_grammar, out);
 }
 
-/* Returns true if the name says JSON lines, or if the first line is an object. A file named .csv is
- * left to CSV, which reports that it is JSON. */
+/* Returns true if the file has a suffix of JSON lines, or if the first line is an object. Returns
+ * false for the suffix .csv: the CSV reader then reports that the file is JSON. */
 static bool json_is(const char *suffix, const unsigned char *head, size_t length)
 {
     const unsigned char *end = memchr(head, '\n', length);

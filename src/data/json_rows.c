@@ -1,4 +1,4 @@
-/* Rows of JSON, by position or by name. Values are read in the order in which they occur. */
+/* Rows of JSON, by position or by name. Values are read in the order of the text. */
 #include "data/json_rows.h"
 
 #include <string.h>
@@ -22,9 +22,9 @@ void dt__json_rows_free(struct dt__json_rows *rows)
     dt__text_free(&rows->scratch);
 }
 
-/* Returns the text for a number of JSON in a category's column: the number as written, if the
- * dictionary has that; else its shortest form, 0.1 for 1e-1; else, for a whole number, that form
- * with ".0", which JavaScript leaves out. */
+/* Returns the text by which to look up a JSON number in a column of categories: as it is written,
+ * if the dictionary has that text; else its shortest form, 0.1 for 1e-1, if it has that or the
+ * number is not whole; else the shortest form with ".0", which JavaScript leaves out. */
 static struct dt__cell number_text(const struct dt__column *column, struct dt__cell word,
                                    char real[DT_REAL_TEXT])
 {
@@ -77,8 +77,8 @@ static dt_status value_read(const struct dt__json_rows *rows, const struct dt__j
     return DT_OK;
 }
 
-/* A wrong number of values is reported before any wrong value, because in such a list values are in
- * the wrong place. */
+/* Reports a wrong number of values rather than a wrong value, because in a list with a wrong number
+ * of values these are probably in the wrong places. */
 dt_status dt__json_values(const struct dt__json_rows *rows, struct dt__json *json, char token,
                           size_t column, size_t count, uint32_t *words)
 {
@@ -138,8 +138,9 @@ dt_status dt__json_row(const struct dt__json_rows *rows, struct dt__json *json, 
     if (whole.at && keys == 1)
         return dt__json_values(rows, &whole, dt__json_next(&whole), 0, count, words);
     if (!rows->seen)
-        return dt_fail(DT_EFORMAT,
-                       "the model's features have no names, or two have one: expected lists");
+        return dt_fail(
+            DT_EFORMAT,
+            "the model's features have no names, or two have the same name; expected lists");
     for (size_t c = 0; c < count; c++)
         if (!rows->seen[c])
             return dt_fail(DT_EFORMAT, "%s'%s' is missing", word, rows->columns->items[c].name);

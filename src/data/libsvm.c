@@ -11,27 +11,25 @@
 #include "text/input.h"
 #include "text/libsvm_record.h"
 
-/* PLAUSIBLE: a number of features that data of any size may have. UNPACKED: upper bound of the
- * bytes that one packed byte gives. */
+/* PLAUSIBLE: data of any size may have this many features. UNPACKED: a byte of a packed file gives
+ * at most this many bytes. */
 enum { PLAUSIBLE = 1 << 16, UNPACKED = 1000 };
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Rejects an index that would make a model of gigabytes out of a few bytes. Any index is allowed if
- * data.features or a model gives the number of features. */
+/* Rejects an index so great that a few bytes of data would make a model of gigabytes. Allows any
+ * index if data.features or a model sets the number of features. */
 static dt_status index_check(const struct dt__parser *parser, uint64_t index)
 {
     if (parser->features || index <= PLAUSIBLE) return DT_OK;
     const char *why = index > DT__MAX_FEATURES ? "more than 16777216 features"
                       : index <= parser->bytes ? NULL
                       : parser->bytes          ? "data of this size cannot have that many features"
-                                      : "rows of a pipe do not show whether there are that many "
-                                        "features";
+                                      : "from a pipe, the size of the data is not known, and this "
+                                        "may be an error";
     if (!why) return DT_OK;
     return dt_fail(DT_EFORMAT,
-                   "%s; data.features says how many are meant, and greater ones are "
-                   "ignored",
-                   why);
+                   "%s; data.features sets their number, and greater indices are ignored", why);
 }
 
 static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *field, uint64_t *last)
@@ -95,9 +93,9 @@ const struct dt__grammar dt__libsvm_grammar = {
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Surveys a file. The number of features is that of the model, or data.features; else the greatest
- * index in any LIBSVM file, which must not exceed the features of an earlier file of another
- * format. */
+/* Surveys a file. The number of features is the model's or data.features; without these, it is the
+ * greatest index in any LIBSVM file, which must not exceed the number of features of an earlier
+ * file of another format. */
 static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines *const lines = &survey->lines;
@@ -121,13 +119,14 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     if (!parser.widest) return dt_fail(DT_EFORMAT, "%s: no row has a feature", file->path);
     for (const struct dt__file *f = survey->source->files; f < file; f++)
         if (f->format != DT_FORMAT_LIBSVM && (int)parser.widest > *known)
-            return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " features, the earlier files have %d",
+            return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " features, but the earlier files have %d",
                            file->path, parser.widest, *known);
     if ((int)parser.widest > *known) *known = (int)parser.widest;
     return DT_OK;
 }
 
-/* Returns true if the name says LIBSVM, or if the first decisive line can be nothing else. */
+/* Returns true if the file has a suffix of LIBSVM, or if the first line that shows a format can
+ * only be LIBSVM. */
 static bool libsvm_is(const char *suffix, const unsigned char *head, size_t length)
 {
     const size_t mark = length >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3) ? 3 : 0;

@@ -2,9 +2,10 @@
  *
  *     sample of an epoch --order--> window, slot --> row of a block --assembly--> row of a batch
  *
- * A replica has two windows: one is in use, while a thread fills the other with the next rows in
+ * A replica has two windows: while one is in use, a thread fills the other with the next rows in
  * the replica's order. If all rows of the rank fit in memory, one window holds the whole shard in
- * file order for all epochs, and there is no thread. Both ways give the same order of samples. */
+ * file order for all epochs, and there is no thread. The order of samples is the same in both
+ * cases. */
 #include <pthread.h>
 #include <string.h>
 
@@ -19,18 +20,18 @@ enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 
 struct window {
     enum { FREE, FILLING, READY } state;
-    uint64_t number; /* counted through all epochs; 0: a whole shard */
+    uint64_t number; /* number of the window, counted over all epochs; 0: a whole shard */
     struct dt__block rows;
 };
 
 struct replica {
     const struct dt__shard *shard;
-    struct dt__order order;      /* of the samples */
-    struct dt__order fill_order; /* of the rows in windows; used only by the thread */
+    struct dt__order order;      /* of the samples; used by dt__loader_read */
+    struct dt__order fill_order; /* of the rows in windows; used by the thread */
     struct window windows[2];
-    struct window *current; /* the window being read, which is READY */
+    struct window *current; /* the READY window that dt__loader_read uses */
     uint64_t next;          /* number of the window that the thread fills next */
-    bool cancelled;         /* the window that the thread is filling is no longer wanted */
+    bool cancelled;         /* tells the thread to give up the window that it is filling */
     uint64_t *raw;          /* (rows) raw row of each row of the shard, if rows are borrowed; else
                              * NULL */
 };
@@ -56,7 +57,7 @@ struct dt_loader {
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Chooses the window to fill: one of the replica that has the fewest ready windows. NULL: all
+/* Returns the window to fill next: one of the replica that has the fewest ready windows. NULL: all
  * windows are ready. */
 static struct window *window_choose(struct dt_loader *loader, struct replica **out_replica)
 {
@@ -73,7 +74,7 @@ static struct window *window_choose(struct dt_loader *loader, struct replica **o
     return chosen;
 }
 
-/* Reads a window in runs of consecutive rows, until it is complete or no longer wanted. */
+/* Reads the rows of a window, run by run of consecutive rows, until it is complete or cancelled. */
 static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
                              struct window *window)
 {
@@ -94,7 +95,7 @@ static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
     return dt__block_encode(&loader->source->schema, &loader->source->layout, &window->rows);
 }
 
-/* Fills windows. Holds the lock except while it reads or waits. */
+/* The read-ahead thread: fills windows. Holds the lock except while it reads or waits. */
 static void *loader_thread(void *arg)
 {
     struct dt_loader *loader = arg;
@@ -133,7 +134,8 @@ static struct window *window_find(struct replica *replica, uint64_t number, int 
     return NULL;
 }
 
-/* Waits until the replica holds window `number`. Returns the error if the thread has failed. */
+/* Waits until the replica's window `number` is ready. If the thread has failed, returns its
+ * error. */
 static dt_status window_await(struct dt_loader *loader, struct replica *replica, uint64_t number)
 {
     if (replica->current && replica->current->number == number) return DT_OK;
@@ -207,8 +209,8 @@ static uint64_t at_least_1(uint64_t n)
 
 /* Sets the order of each replica. A window has all rows if the whole source fits in memory; else as
  * many as let two windows of each of the R replicas (of all ranks) fit, or data.shuffle_window if
- * that is less. Returns true if the rank's rows fit in the memory of one of its `loaders`
- * loaders. */
+ * that is less. Returns true if the loader's rows fit in its part of the memory, 1 / `loaders` of
+ * data.memory_mb. */
 static bool loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
                                int loaders)
 {
@@ -295,8 +297,8 @@ dt_status dt__loader_create(const struct dt_config *config, const struct dt_sour
         (!schema->shape[0] || schema->dense < schema->features))
         DT_GUARD(dt_fail(DT_EMISMATCH, "data.augment = %s: the rows are %s", config->data.augment,
                          schema->shape[0]
-                             ? "sparse in the checkpoint, pictures are not"
-                             : "no pictures (data.shape says what they are, e.g. 28x28x1)"));
+                             ? "sparse in the checkpoint, so they cannot be pictures"
+                             : "not pictures; if they are, set data.shape, e.g. 28x28x1"));
     if (dt__augment_any(&loader->augment))
         DT_GUARD(dt__alloc((size_t)schema->features, sizeof(float), "pictures",
                            &loader->augment.picture));
@@ -309,7 +311,7 @@ dt_status dt__loader_create(const struct dt_config *config, const struct dt_sour
         DT_GUARD(dt__thread_start(&loader->thread, "read-ahead", loader_thread, loader));
         loader->started = true;
     } else {
-        dt__cursor_close(loader->cursor); /* closes the files, which are no longer needed */
+        dt__cursor_close(loader->cursor); /* all rows are read: close the files */
         loader->cursor = NULL;
     }
     *out = loader;
@@ -346,15 +348,15 @@ void dt__loader_destroy(struct dt_loader *loader)
 
 /* ==== rows in file order ====================================================================== */
 
-/* A table holds its rows if they fit in 1 / MEMORY_PARTS of data.memory_mb; the loader may use all
- * of data.memory_mb besides. */
+/* A table holds its rows if they fit in 1 / MEMORY_PARTS of data.memory_mb. This memory is in
+ * addition to that of the loader. */
 enum { MEMORY_PARTS = 4 };
 
 struct dt_table {
     struct dt__assembly assembly;
     uint64_t begin, end;
     struct dt__cursor *cursor; /* NULL: all rows are in memory */
-    struct dt__block rows;     /* rows [begin, end), or those of one call; if borrowed, all raw
+    struct dt__block rows;     /* rows [begin, end), or the rows of one call; if borrowed, all raw
                                 * rows */
     bool borrowed;
     uint64_t slots[DT_EVAL_CHUNK];

@@ -9,7 +9,7 @@
 
 enum { CHUNKS = 0, ROTATION = 1, WINDOWS = 2, REPLICA_BITS = 16 };
 
-/* Returns the key of one of a replica's permutations in an epoch. */
+/* Returns the random key for one `use` in an epoch: CHUNKS, ROTATION, or WINDOWS + the window. */
 static struct dt_rng order_key(const struct dt__order *order, uint64_t epoch, uint64_t use)
 {
     return dt__rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | use << REPLICA_BITS,
@@ -21,6 +21,7 @@ static uint64_t order_chunks(const struct dt__order *order)
     return order->rows / order->chunk;
 }
 
+/* Computes the rotation and the order of the chunks for an epoch. */
 static void order_set_epoch(struct dt__order *order, uint64_t epoch)
 {
     struct dt_rng rotation = order_key(order, epoch, ROTATION);
@@ -92,11 +93,11 @@ static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count
     return DT_OK;
 }
 
-/* Assigns equal ranges of the concatenated files. */
+/* Assigns to each replica a range of equal length of the concatenated files. */
 static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_run *files,
                                     size_t nfiles)
 {
-    uint64_t at = 0, used = 0; /* rows assigned so far, in all and of file i */
+    uint64_t at = 0, used = 0; /* rows assigned so far: of all files; of file i */
     size_t i = 0;
     for (unsigned r = 0; r < (unsigned)plan->replicas; r++) {
         struct dt__shard *shard = &plan->shards[r];
@@ -113,8 +114,9 @@ static dt_status plan_assign_ranges(struct dt_plan *plan, const struct dt__row_r
     return DT_OK;
 }
 
-/* Assigns each file in turn to the replica that has the fewest rows. If some replica then has more
- * than 1.1 times the mean, assigns equal ranges of rows instead. */
+/* Assigns each file, in permuted order, to the replica that has the fewest rows so far. If a
+ * replica then has more than 1.1 times the mean number of rows, assigns equal ranges of rows
+ * instead. */
 static dt_status plan_assign(struct dt_plan *plan, const struct dt_source *source)
 {
     struct dt__row_run *files;
@@ -153,6 +155,7 @@ static int by_rows_order(const void *a, const void *b)
     return x->rows != y->rows ? (x->rows > y->rows) - (x->rows < y->rows) : x->replica - y->replica;
 }
 
+/* Sorts the replicas by their number of rows, and lists the kinds. */
 static dt_status plan_list_kinds(struct dt_plan *plan)
 {
     const size_t replicas = (size_t)plan->replicas;
@@ -223,7 +226,7 @@ uint64_t dt__plan_replica_rows(const struct dt_plan *plan, int replica)
 
 /* ---- Webster's order ------------------------------------------------------------------------ */
 
-/* Returns how many replicas of a kind have a higher number than r. */
+/* Returns how many replicas of a kind have a replica number above r. */
 static uint64_t kind_after(const struct dt_plan *plan, const struct dt__kind *kind, int r)
 {
     int from = kind->begin, to = kind->end;
@@ -238,9 +241,9 @@ static uint64_t kind_after(const struct dt_plan *plan, const struct dt__kind *ki
 }
 
 /* Returns the position of sample j of replica r: the number of samples before it. Sample k of
- * another replica, of s rows, is before it if its key is smaller, (2k+1)/(2 s) < (2j+1)/(2 rows),
- * or if the keys are equal and the tie goes to that replica. All replicas of a kind have the same
- * number of such samples, except for ties. */
+ * another replica, which has s rows, is before it if (2k+1)/(2 s) < (2j+1)/(2 rows), or if the two
+ * are equal and the other replica has the lower number. Apart from ties, all replicas of a kind
+ * have the same number of such samples. */
 static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
 {
     const uint64_t rows = plan->shards[r].rows;
@@ -250,15 +253,16 @@ static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
         const wide product = (wide)(2 * j + 1) * kind->rows;
         const uint64_t odd = (uint64_t)(product / rows); /* the greatest 2k+1, or one more */
         const uint64_t others = (uint64_t)(kind->end - kind->begin) - (kind->rows == rows);
-        /* Of equal keys, that of the lower replica is first, so these replicas lose ties with r. */
+        /* Of equal keys, the lower replica's comes first, so replicas above r lose ties with r. */
         const uint64_t lost = product % rows == 0 ? kind_after(plan, kind, r) : 0;
         position += (others - lost) * ((odd + 1) / 2) + lost * (odd / 2);
     }
     return position;
 }
 
-/* Counts the samples of replica r among the first n positions of an epoch, by binary search. The
- * count differs from the quota n * s_r / S by at most 1 + R * s_r / S, so the search is short. */
+/* Returns, by binary search, how many of the first n positions of an epoch are samples of replica
+ * r. That number differs from the quota n * s_r / S by at most 1 + R * s_r / S, so the search is
+ * short. */
 static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
 {
     uint64_t rows = plan->shards[r].rows;
@@ -290,7 +294,8 @@ struct dt_local_batch dt__plan_local_batch(const struct dt_plan *plan, uint64_t 
     return (struct dt_local_batch){step / plan->steps, first, last - first};
 }
 
-/* B consecutive positions have keys that differ by less than (B + R) / S. */
+/* The keys of B consecutive positions differ by less than (B + R) / S. So replica r has at most
+ * (B + R) s_r / S + 1 of them. */
 uint64_t dt__plan_max_local_batch(const struct dt_plan *plan)
 {
     uint64_t most = 0;

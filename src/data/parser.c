@@ -1,4 +1,4 @@
-/* The words of a record: how they grow, and what each cell of a table adds. */
+/* The words of a record: adds words, and converts the cells of a table to words. */
 #include "data/parser.h"
 
 #include <math.h>
@@ -52,6 +52,6 @@ void dt__parser_end(struct dt__parser *parser)
         parser->has_floats =
             columns->items[c].kind == DT_COLUMN_DATE ||
             (columns->items[c].kind != DT_COLUMN_CATEGORY &&
-             columns->items[c].kind != DT__COLUMN_OPEN && /* only missing values so far */
+             columns->items[c].kind != DT__COLUMN_OPEN && /* no value has been present yet */
              !dt__floats_are_bytes((const float *)&parser->words[c], 1));
 }

@@ -31,7 +31,8 @@ static dt_status time_add(struct dt__row_keys *keys, double value)
     return DT_OK;
 }
 
-/* Adds a time, which is a number or a date; a date is added in packed form. */
+/* Adds a time given as text: a number of seconds, or a date, which is stored in packed form until
+ * dt__row_keys_finish. */
 static dt_status time_parse(struct dt__row_keys *keys, const char *text, size_t length)
 {
     double value;
@@ -40,7 +41,7 @@ static dt_status time_parse(struct dt__row_keys *keys, const char *text, size_t 
     if (!keys->kind) keys->kind = number ? DT__TIMES_NUMBERS : DT__TIMES_DATES;
     if (number != (keys->kind == DT__TIMES_NUMBERS))
         return dt_fail(DT_EFORMAT, "data.time: '%.*s' is %s number, unlike the times before it",
-                       dt__shown(length), text, number ? "a" : "no");
+                       dt__shown(length), text, number ? "a" : "not a");
     if (number) return time_add(keys, value);
     const dt_status status = dt__dates_read(&keys->dates, true, text, length, &packed);
     return status ? dt_fail_prefix(status, "data.time: ") : time_add(keys, packed);
@@ -91,7 +92,7 @@ dt_status dt__row_keys_finish(struct dt__row_keys *keys)
     if (keys->kind != DT__TIMES_DATES) return DT_OK;
     if (!dt__dates_decide(&keys->dates))
         return dt_fail(DT_EFORMAT, "data.time: no row shows whether the day or the month comes "
-                                   "first: write 2021-03-04");
+                                   "first; expected dates such as 2021-03-04");
     for (size_t i = 0; i < keys->ntimes; i++)
         keys->time[i] = dt__dates_secs(&keys->dates, (uint32_t)keys->time[i]);
     keys->kind = DT__TIMES_NUMBERS;

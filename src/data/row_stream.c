@@ -23,7 +23,7 @@ struct dt_rows {
     const struct dt__grammar *grammar; /* NULL: rows are JSON */
     struct dt__columns columns;        /* those of the schema */
     struct dt__header header;          /* CSV */
-    struct dt__parser parser;          /* header NULL: the first row has not been read yet */
+    struct dt__parser parser;          /* its header is NULL until the first row has been read */
     struct dt__row_layout layout;
     struct dt__block row; /* the last row */
     struct dt__json_rows json;
@@ -31,14 +31,14 @@ struct dt_rows {
     /* JSON: the rest of the last line, from row `instance` on; at NULL: nothing is left */
     struct dt__json instances;
     size_t instance;
-    /* for dt__rows_keep: the names, and their values in the last row */
+    /* dt__rows_keep: the names of the columns, and their values in the last row */
     struct dt__names keep, passthrough;
     /* (keep.count) CSV: the column of each name */
     size_t *keep_columns;
     uint64_t nread; /* number of rows, or of lines of JSON, so far */
     bool ended;
     bool warned_beyond; /* LIBSVM: has warned that a row has features that the model lacks */
-    bool guessed;       /* CSV was chosen because of a lone number, so rows may be LIBSVM */
+    bool guessed;       /* a lone number decided for CSV, so rows may be LIBSVM */
 };
 
 /* ---- kept values ---------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static dt_status csv_find_passthrough(struct dt_rows *rows)
     return DT_OK;
 }
 
-/* Keeps values of the last record as written, before decimal commas became points. */
+/* Keeps the values of the last record as they are in the input, with their decimal commas. */
 static dt_status csv_keep(struct dt_rows *rows, size_t length)
 {
     struct dt__names cells = {0};
@@ -110,7 +110,8 @@ static void member_find_blank(struct dt__json object, const char *name, struct d
     }
 }
 
-/* Keeps values of an object: texts without their quotes, all others as written. */
+/* Keeps the values of an object: texts without their quotes, other values as they are in the
+ * input. */
 static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 {
     for (size_t k = 0; k < rows->keep.count; k++) {
@@ -133,7 +134,7 @@ static dt_status json_keep(struct dt_rows *rows, const struct dt__json *json)
 
 /* ---- JSON rows ------------------------------------------------------------------------------ */
 
-/* Reads a row, and keeps its values even if the row is bad. */
+/* Reads a row and keeps its values, even if the row is not valid. */
 static dt_status json_row(struct dt_rows *rows, struct dt__json *json)
 {
     const dt_status added = json_keep(rows, json);
@@ -181,9 +182,9 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
 
-/* Finds the columns by the first good row: by their names or, without names, by their positions,
- * which are those of the features alone or those of the training data. data.header, if set in
- * `config`, applies to these rows. */
+/* Finds the columns, by the first record: by their names or, if it has none, by their positions.
+ * Rows then have either the features alone or all columns of the training data. If `config` sets
+ * data.header, it says whether the first record has names. */
 static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length)
 {
     struct dt__header *header = &rows->header;
@@ -197,7 +198,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
         dt__header_parse(header, rows->config, &rows->lines, record, length, !one_text);
     if (!status && named)
         status = dt__header_match(header, columns, "the training data", setting == DT_HEADER_YES);
-    /* A bad header ends the reading, because rows would be read by position. */
+    /* A wrong header ends the reading; otherwise the rows would be read by position. */
     if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());
     DT_TRY(status);
     if (!header->names) {
@@ -206,7 +207,8 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
             header->roles[i] = (int32_t)i;
         if (header->features != columns->count && rows->config) {
             header->features = 0;
-            header->names = true; /* lets keys name columns, although these cells are no names */
+            header->names = true; /* so that keys may name columns, although these cells are not
+                                   * names */
             status = dt__header_roles(header, rows->config);
         }
         if (status || header->features != columns->count)
@@ -231,9 +233,10 @@ static bool text_is_blank(const char *text, size_t length)
     return i == length;
 }
 
-/* Chooses the grammar by the first decisive line: not blank, not a comment (of LIBSVM), not a lone
- * number. A comment may be the header of a CSV. Where the model takes one column, a lone number may
- * be a row of CSV, and its sender may wait for the answer: then no further line is awaited. */
+/* Chooses the grammar by the first line that is not blank, not a comment (of LIBSVM) and not a lone
+ * number. A comment may be the header of a CSV. If the model takes one column, a lone number may be
+ * a row of CSV. The sender may then be waiting for its answer, so the function does not wait for
+ * another line. */
 static dt_status grammar_choose(struct dt_rows *rows)
 {
     enum { MOST_NUMBERS = 1000 };
@@ -319,8 +322,8 @@ void dt__rows_close(struct dt_rows *rows)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Returns true if a record is blank. A record of CSV that has a separator is a row, even if all its
- * values are missing. */
+/* Returns true if a record is blank. A CSV record with a separator is a row, not blank, even if all
+ * of its values are missing. */
 static bool record_is_blank(const struct dt_rows *rows, char *record, size_t length)
 {
     const char separator = rows->parser.header ? rows->header.separator : '\t';
@@ -329,8 +332,8 @@ static bool record_is_blank(const struct dt_rows *rows, char *record, size_t len
     return rows->grammar && rows->grammar->is_empty && rows->grammar->is_empty(record, length);
 }
 
-/* Reads the next record that is neither blank nor a header. The stream ends if it cannot be cut
- * into records. */
+/* Reads the next record that is neither blank nor a header. If the stream cannot be cut into
+ * records, fails, and the reading ends. */
 static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
     const bool quotes = rows->grammar && rows->grammar->quotes;

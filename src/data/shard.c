@@ -1,12 +1,12 @@
-/* Shuffling the training data into shards: HDF5 files whose rows are written here.
+/* Shuffles the training data into shards, which are HDF5 files.
  *
  *     rows of the source --> buckets of a temporary file --> rows of shard after shard
  *
- * The shuffle takes more rows than memory holds. Rows go to buckets, and each bucket, which fits in
+ * The rows may exceed the memory. So each row goes to a bucket, and each bucket, which fits in
  * memory, is shuffled when it is read back. A keyed permutation of all rows decides the bucket of a
- * row. So the size of each bucket is known beforehand, and all buckets lie side by side in one
- * file. Every row is written and read once, in blocks; writing each row straight to its final place
- * would cost one disk access per row.
+ * row. This way the size of each bucket is known beforehand, and all buckets lie side by side in
+ * one file. Every row is written and read once, in blocks; writing each row straight to its final
+ * place would cost one disk access per row.
  *
  * The HDF5 writer lays out a shard, with space for /x and /y. Plain writes then put the rows into
  * that space, so disk errors are reported here and no byte is copied twice. Rows of a table with
@@ -34,12 +34,12 @@ struct bucket {
     size_t waiting;   /* rows of the bucket that are in its buffer */
 };
 
-/* A shuffle of rows. Half of the memory holds the buffers of all buckets while rows are added, and
- * later the bucket that was read back. */
+/* A shuffle of rows. Uses half of data.memory_mb: while rows are added, for the buffers of all
+ * buckets; later, for the bucket that has been read back. */
 struct shuffle {
     int fd; /* the temporary file, which is unnamed */
     uint64_t seed, rows, put, taken;
-    size_t row_bytes;                /* of x, y and, if rows have them, weight, group and time */
+    size_t row_bytes;                /* x, y and, if rows have them, weight, group and time */
     const struct dt__row_keys *keys; /* groups and times of all rows */
     struct dt_perm spread;           /* permutation of all rows: assigns them to buckets */
     struct dt_perm within;           /* permutation of the rows of the bucket in memory */
@@ -74,12 +74,13 @@ static void shuffle_free(struct shuffle *shuffle)
     dt_free(shuffle->memory);
 }
 
-/* Returns the number of rows before a bucket in the file. */
+/* Returns the number of rows in the buckets before this one. */
 static uint64_t bucket_begin(const struct shuffle *shuffle, size_t bucket)
 {
     return (uint64_t)((unsigned __int128)shuffle->rows * bucket / shuffle->nbuckets);
 }
 
+/* Returns the bucket of a position in the permuted order. */
 static size_t bucket_find(const struct shuffle *shuffle, uint64_t position)
 {
     size_t b = (size_t)((unsigned __int128)position * shuffle->nbuckets / shuffle->rows);
@@ -111,7 +112,7 @@ static size_t time_bytes(const struct dt__row_keys *keys)
     return keys->timed ? sizeof *keys->time : 0;
 }
 
-/* Adds a row. Add all rows before the first shuffle_take. */
+/* Adds a row of a block. All rows must be added before the first shuffle_take. */
 static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layout *layout,
                              const struct dt__block *block, size_t row)
 {
@@ -132,10 +133,11 @@ static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__row_layou
     return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
 }
 
-/* Takes the next row in shuffled order; *out_row is valid until the next call. */
+/* Sets *out_row to the next row in shuffled order. It is valid until the next call. */
 static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out_row)
 {
-    if (!shuffle->memory) { /* the first call: free the buffers for the largest bucket */
+    if (!shuffle->memory) { /* the first call: replace the buffers by memory for the largest
+                             * bucket */
         for (size_t i = 0; i < shuffle->nbuckets; i++)
             DT_TRY(bucket_flush(shuffle, i));
         dt_free(shuffle->buffers);
@@ -161,8 +163,8 @@ static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out
 
 struct job {
     const struct dt_source *source;
-    struct dt__columns columns; /* of a table, whose rows are words; items NULL: rows are numbers */
-    int32_t bytes;              /* of a table: 1 if all its numbers are integers in 0..255 */
+    struct dt__columns columns; /* a table: its rows are words; items NULL: rows are numbers */
+    int32_t bytes;              /* a table: 1 if all its numbers are integers in 0..255 */
     struct shuffle shuffle;
     struct dt__block pending; /* rows not yet written to the shard */
 
@@ -304,8 +306,8 @@ static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
 }
 
 /* Makes the source return rows in the form that shards store: as words if all files are tables,
- * else as numbers. To return words unchanged, the source is left without columns, and takes them
- * for numbers. */
+ * else as numbers. To get words unchanged, this function takes the columns away from the source,
+ * which then treats words as numbers. */
 static void job_layout(struct job *job, struct dt_source *source)
 {
     struct dt__row_layout *layout = &source->layout;
@@ -349,18 +351,18 @@ static dt_status dir_check(const char *dir, uint64_t bytes)
     }
     closedir(names);
     if (has_shards)
-        return dt_fail(DT_EIO, "%s: it already has shards%s", dir,
-                       has_parts ? ", but not the whole set: dtrain shard was killed" : "");
+        return dt_fail(DT_EIO, "%s: the directory already has shards%s", dir,
+                       has_parts ? " of an incomplete set: dtrain shard was killed" : "");
     if (statvfs(dir, &disk)) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
     const unsigned long long left = (unsigned long long)disk.f_bavail * disk.f_frsize;
     if (left / 2 < bytes)
-        return dt_fail(DT_EIO, "%s: the disk has %llu MiB left, shuffling takes %llu", dir,
+        return dt_fail(DT_EIO, "%s: the disk has %llu MiB left; shuffling takes %llu MiB", dir,
                        left >> 20, (unsigned long long)(bytes >> 19) + 1);
     return DT_OK;
 }
 
-/* Renames the first `shards` of `all` shards. If `complete`, DT__SHARD_PART is removed from their
- * names, else added. */
+/* Renames the first `shards` of `all` shards: with `complete`, removes DT__SHARD_PART from their
+ * names; otherwise appends it. */
 static dt_status shards_name(const char *out_dir, int shards, int all, bool complete)
 {
     dt_status status = DT_OK;
@@ -378,12 +380,12 @@ static dt_status shards_name(const char *out_dir, int shards, int all, bool comp
     return status || !complete ? status : dt__path_sync(out_dir);
 }
 
-/* Locks the directory, so that only one job writes to it. */
+/* Locks a directory, so that only one job writes to it, until *out_fd is closed. */
 static dt_status dir_hold(const char *dir, int *out_fd)
 {
     *out_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*out_fd < 0) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
-    /* a file system without locks is accepted */
+    /* also accepts a file system without locks */
     if (!flock(*out_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return DT_OK;
     close(*out_fd);
     return dt_fail(DT_EIO, "%s: another dtrain shard is writing to it", dir);
@@ -417,7 +419,8 @@ dt_status dt__shard_write(const struct dt_config *config, const char *out_dir, i
                                    .row_bytes = width,
                                    .keys = keys};
     if (shards < 1 || (uint64_t)shards > rows)
-        DT_GUARD(dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)rows));
+        DT_GUARD(dt_fail(DT_EUSAGE, "%d shards of %llu rows; expected 1 to %llu shards", shards,
+                         (unsigned long long)rows, (unsigned long long)rows));
     DT_GUARD(dir_check(out_dir, rows * width));
     DT_GUARD(shuffle_init(&job.shuffle, out_dir, (uint64_t)config->data.memory_mb << 20));
     DT_GUARD(dt__source_walk(source, step, step, job_shuffle_block, &job));

@@ -1,12 +1,12 @@
-/* Data, from files to batches, the lowest file first:
+/* Data, from files to batches. The source files, from the lowest layer up:
  *
  *   row_keys.c, row_split.c
  *                        which rows train, and which are held out
  *   typed.c, source.c    the surveyed source, and which rows it has
- *   learned.c            what readers report of files
+ *   learned.c            what the readers find in files
  *   parser.c, text_rows.c
  *                        the pass over a text file, and the typed rows that it makes
- *   file_columns.c       how the columns of several files fit together
+ *   file_columns.c       matching the columns of several files
  *   csv.c (csv_header.c: its first rows), json_lines.c, libsvm.c, idx.c, hdf5.c, arrays.c
  *                        the formats; formats.c: their table
  *   cursor.c, batch.c    reading rows of all formats, and batches
@@ -18,7 +18,7 @@
  *   shard.c, summary.c   what `dtrain shard` and `dtrain inspect` do
  *
  * This file: a surveyed source, its rows, and the source as bytes. Only ranks of one job exchange
- * these bytes, so numbers keep their native form; lengths are checked all the same. */
+ * these bytes, so numbers have their native form; lengths are checked nevertheless. */
 #include "data/source.h"
 
 #include <errno.h>
@@ -201,7 +201,8 @@ uint32_t dt__source_crc(const struct dt_source *source)
     return crc;
 }
 
-/* Adds BLOCKS blocks of a file, spread from its first byte to its last, to a CRC-32C. */
+/* Adds to a CRC-32C BLOCKS blocks of a file, which are spread evenly from its first byte to its
+ * last. */
 static dt_status file_content(const char *path, uint32_t *crc)
 {
     enum { BLOCKS = 16, BYTES = 64 << 10 };
@@ -255,8 +256,8 @@ static dt_status archive_bytes(struct archive *archive, void *bytes, size_t leng
 
 #define ARCHIVE(member) archive_bytes(archive, &(member), sizeof(member))
 
-/* Archives the array of `count` items of `size` bytes whose address is stored at `pointer`; NULL:
- * there is none. */
+/* Archives an array of `count` items of `size` bytes. `pointer` is the address of the pointer to
+ * the array; that pointer is NULL if there is no array. */
 static dt_status archive_array(struct archive *archive, void *pointer, size_t count, size_t size)
 {
     void *array;
@@ -290,7 +291,7 @@ static dt_status archive_member(void *arg, enum dt__member kind, void *member, s
     if (kind == DT__MEMBER_COLUMNS) {
         DT_TRY(archive_array(archive, member, count, sizeof **columns));
         for (size_t c = 0; archive->reading && *columns && c < count; c++) {
-            (*columns)[c].name = NULL; /* these were the sender's pointers */
+            (*columns)[c].name = NULL; /* the bytes had the sender's pointer */
             (*columns)[c].categories = NULL;
         }
         return DT_OK;
@@ -389,7 +390,7 @@ static dt_status archive_source(struct archive *archive, struct dt_source *sourc
     size_t nfiles = source->nfiles;
     DT_TRY(ARCHIVE(nfiles));
     if (archive->reading) DT_TRY(dt__alloc(nfiles, sizeof *source->files, "files", &source->files));
-    source->nfiles = nfiles; /* set once `files` has this many items */
+    source->nfiles = nfiles; /* set only now, when `files` has this many items */
     for (size_t i = 0; i < nfiles; i++)
         DT_TRY(archive_file(archive, &source->files[i]));
     return DT_OK;

@@ -14,8 +14,8 @@
 enum { BLOCK_ROWS = 256 };
 
 /* Moments of a feature or a target: the number of values so far, their mean, sum of squared
- * deviations, least and greatest. Values beyond the fences low and high count as values at the
- * fences. */
+ * deviations, least and greatest value. A value below `low` counts as `low`, one above `high` as
+ * `high`: these two are the fences. */
 struct moments {
     double count, mean, squares, least, greatest, low, high;
 };
@@ -29,12 +29,12 @@ struct sample {
 struct statistics {
     const struct dt_source *source;
     uint64_t rows;
-    size_t numbers;        /* features that are numbers; those after them are flags and
+    size_t numbers;        /* number of features that are numbers; they come before flags and
                             * categories */
-    struct moments *x, *y; /* x (numbers); y (targets) weighted; NULL: not needed */
-    double weight;         /* sum over the rows */
+    struct moments *x, *y; /* x: (numbers); y: (targets), weighted; NULL: not needed */
+    double weight;         /* sum of the rows' weights */
     uint64_t *class_count; /* (classes) rows of each class; NULL: not needed */
-    double scale;          /* factor of the sampled values */
+    double scale;          /* sampled values are multiplied by this */
     struct sample *samples;
     size_t nsamples, samples_capacity;
 };
@@ -53,8 +53,8 @@ static double moments_fence(const struct moments *moments, double value)
     return value > moments->high ? moments->high : value;
 }
 
-/* Adds a dense feature of a block of rows to its moments. NaN values are missing and do not
- * count. */
+/* Adds a block's values of a dense feature to the moments of the feature. A missing value (NaN)
+ * does not count. */
 static void moments_merge(struct moments *moments, const struct dt__row_layout *layout,
                           double scale, const struct dt__block *block, size_t feature)
 {
@@ -135,8 +135,8 @@ static dt_status statistics_add_block(void *arg, const struct dt__block *block)
 
 /* ---- fences ---------------------------------------------------------------------------------- */
 
-/* Robust statistics clamp values to two fences. These are the 1st and the 99th percentile of a
- * sample, each moved outward by the distance between them. Values of a normal distribution never
+/* Robust statistics clamp values to two fences: the 1st and the 99th percentile of a sample, each
+ * moved outward by the distance between the two percentiles. Values of a normal distribution never
  * reach that far (7 deviations), so without outliers robust statistics equal plain ones. Source:
  * Winsor's method, Tukey 1962, The Future of Data Analysis, section 14. */
 
@@ -191,7 +191,7 @@ static void fence_set(const struct sample *values, size_t count, bool sparse,
     }
 }
 
-/* Draws a sample of the values, times `scale`, and sorts it by feature and value. */
+/* Samples the values, multiplies them by `scale`, and sorts them by feature and value. */
 static dt_status sample_take(struct statistics *statistics, double scale)
 {
     const struct dt_source *source = statistics->source;
@@ -244,7 +244,8 @@ static bool has_many_values(const struct sample *values, size_t count)
     return false;
 }
 
-/* Computes n quantiles at evenly spaced ranks, with linear interpolation between values. */
+/* Computes n quantiles of sorted values, at evenly spaced ranks, with linear interpolation between
+ * values. */
 static void quantiles_put(const struct sample *values, size_t count, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -293,12 +294,13 @@ static const struct dt_column *feature_column(const struct dt_schema *schema, si
     return found;
 }
 
-/* Returns true if a 32-bit float, with its 24 bits, can distinguish only a few of the values,
- * because they are close together relative to their size: Unix times of one day, for example. */
+/* Returns true if 32-bit floats, which have 24 significant bits, can distinguish only a few of the
+ * values, because the values are close together compared to their size: for example, the Unix times
+ * of one day. */
 static bool is_coarse(const struct moments *values, double mean, double deviation)
 {
-    static const double WHOLE = 1 << 24, FEW = 1000; /* FEW: times the distance of adjacent
-                                                      * floats */
+    static const double WHOLE = 1 << 24, FEW = 1000; /* FEW: in units of the distance between
+                                                      * adjacent floats */
     return values->least < values->greatest && fabs(mean) > WHOLE &&
            deviation < FEW * 2 * fabs(mean) / WHOLE;
 }
@@ -334,15 +336,16 @@ static dt_status normalisation_set(const struct statistics *statistics, struct d
         const float inv_std = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
         if (!constant && isnormal(inv_std)) schema->inv_std[f] = inv_std;
         if (!constant && !isnormal(inv_std) && !unscaled++)
-            dt__warn("feature %zu%s%s%s: its deviation, %g, is beyond what floats can scale: the "
-                     "feature is not scaled; data.ignore leaves it out",
-                     f, name ? " (" : "", name ? name : "", name ? ")" : "", sqrt(variance));
+            dt__warn(
+                "feature %zu%s%s%s: the standard deviation, %g, is too large or too small to scale "
+                "by: the feature is not scaled; data.ignore leaves it out",
+                f, name ? " (" : "", name ? name : "", name ? ")" : "", sqrt(variance));
         if (sparse) continue;
         schema->mean[f] = (float)mean;
         const double apart = fmax(x->greatest - mean, mean - x->least) * (double)schema->inv_std[f];
         if (apart > farthest) farthest = apart, far = f;
     }
-    /* The weights of a constant column keep their initial values, which are random. */
+    /* A constant column has no effect on training, so its random initial weights stay. */
     if (constants && schema->feature_names && statistics->rows > 1) {
         const struct dt_column *column = feature_column(schema, first);
         dt__warn("'%s'%s has one value in all training rows%s: any other value later would change "
@@ -353,13 +356,13 @@ static dt_status normalisation_set(const struct statistics *statistics, struct d
                  column && column->kind == DT_COLUMN_DATE ? "whole date" : "column");
     }
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
-        dt__info("'%s' has a value %.0f deviations from its mean. If it is a misprint, or rare: "
-                 "data.normalize=robust, or data.clip=5, bounds its effect",
+        dt__info("'%s' has a value %.0f deviations from its mean. If that is an error or rare, "
+                 "data.normalize=robust or data.clip=5 limits its effect",
                  schema->feature_names[far], farthest);
     return DT_OK;
 }
 
-/* Sets the replacements of missing numbers: the means of their columns. */
+/* Sets the replacement of missing values in each column of numbers: the column's mean. */
 static void fills_set(const struct statistics *statistics, struct dt_source *source)
 {
     const double scale = source->schema.scale != 0 ? source->schema.scale : 1;
@@ -371,6 +374,7 @@ static void fills_set(const struct statistics *statistics, struct dt_source *sou
     }
 }
 
+/* Sets the scale of the rows' weights, and the weights of the classes (train.class_weight). */
 static dt_status weights_set(const struct statistics *statistics, struct dt_source *source)
 {
     const double rows = (double)statistics->rows;
@@ -389,9 +393,9 @@ static dt_status weights_set(const struct statistics *statistics, struct dt_sour
     return DT_OK;
 }
 
-/* Sets the targets' units (data.normalize_target), if the configuration asks for them, or if the
- * targets are far from the outputs of a new network. If the configuration names the output layer,
- * the targets are the points of a field, and share one mean and deviation. */
+/* Sets the targets' mean and deviation (data.normalize_target), if the configuration asks for them
+ * or the targets are far from the outputs of an untrained network. If model.layers has an explicit
+ * output layer, the targets are the points of a field, and share one mean and deviation. */
 static dt_status units_set(const struct statistics *statistics, const struct dt_config *config,
                            struct dt_schema *schema)
 {
@@ -449,8 +453,8 @@ static dt_status range_set(const struct statistics *statistics, const struct dt_
     return DT_OK;
 }
 
-/* Returns true if targets must still be checked against the loss. The survey has checked those of
- * text files. */
+/* Returns true if the loss bounds the targets, and some file's targets are unchecked. (The survey
+ * has checked the targets of text files.) */
 static bool targets_are_unchecked(const struct dt__survey *survey)
 {
     const struct dt_source *source = survey->source;
@@ -472,8 +476,8 @@ static dt_status targets_check(const struct dt__survey *survey, const struct mom
     return DT_OK;
 }
 
-/* If only units are learned, about a million rows, spread over the data, suffice for three
- * digits. */
+/* If only the targets' mean and deviation are learned, a million rows or so, spread over the data,
+ * give three digits. */
 enum { UNITS_BLOCKS = 1 << 12 };
 
 dt_status dt__statistics_learn(const struct dt__survey *survey)

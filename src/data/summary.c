@@ -1,6 +1,6 @@
 /* `dtrain inspect`: a summary of a table, column by column, which a user reads before the first
- * run. Up to about 100 MB it is exact. Of a larger file it covers the first rows, and says how
- * many. */
+ * run. For files up to about 100 MB it is exact. For a larger file it covers only the first rows,
+ * and says how many. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,10 +16,10 @@
 
 enum {
     MOST_DISTINCT = 100000,
-    LEAST_NAMES = 100, /* fewer values may differ from each other by chance */
+    LEAST_NAMES = 100, /* with fewer values, all may differ by chance */
     ODD_FRACTION = 10, /* up to 1 text for this many numbers is a misprint, not a name */
     MOST_CLASSES = 20, /* whole numbers with more distinct values are amounts */
-    SOME_POINTS = 20,  /* fewer numbers may all have three decimals by chance */
+    SOME_POINTS = 20,  /* with fewer numbers, all may have three decimals by chance */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
     NAME_WIDTH = 24,
@@ -32,18 +32,19 @@ struct summary {
     int32_t role;
     char name[NAME_BYTES + 1];
     uint64_t missing, numbers, fractions, padded, texts; /* padded: numbers such as 007 */
-    uint64_t infinite, kinds[DT__TEXT_KINDS];            /* texts: not finite; others, by kind */
+    uint64_t infinite, kinds[DT__TEXT_KINDS];            /* texts that are infinite numbers; other
+                                                          * texts, by kind */
     double least, greatest, sum, squares, last;
     bool falls;                /* some number is not above the number before it */
     struct dt__dict distinct;  /* up to MOST_DISTINCT values, without the blanks around them */
-    struct dt__dict exact;     /* those of `distinct` that are texts, with the blanks around them */
+    struct dt__dict exact;     /* the texts of `distinct`, with the blanks around them */
     uint64_t counted;          /* number of values that `distinct` has counted */
-    size_t trimmed;            /* those of `distinct` that are texts */
+    size_t trimmed;            /* number of texts in `distinct` */
     struct dt__dates dates;    /* the format of the texts that are dates */
     char odd[VALUE_WIDTH + 1]; /* the first text or, if odd_date, the date that differs */
     uint64_t odd_line;         /* line of `odd` */
     bool odd_date;             /* a date has another format than the dates before it */
-    bool texts_differ;         /* if not, the one text may mean a missing value */
+    bool texts_differ;         /* if false, the only text may mean a missing value */
     uint64_t units;            /* texts such as 5 kg, EUR 5, (5) */
     uint64_t points;           /* numbers with a point */
     uint64_t thirds;           /* numbers with 1 to 3 digits before the point, and 3 after it */
@@ -83,8 +84,8 @@ static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1
     if (!whole) memcpy(out + strlen(out), "..", 3);
 }
 
-/* Returns true for one number with a few letters or signs around it, which may be a unit; but n7 is
- * a name. */
+/* Returns true if a text is one number with a few letters or signs around it, which may be a unit.
+ * Returns false for texts such as n7, which are names. */
 static bool has_unit(const char *text, size_t length)
 {
     enum { MOST_LETTERS = 6 };
@@ -100,7 +101,7 @@ static bool has_unit(const char *text, size_t length)
     return digits && !name && begin + (length - end) <= MOST_LETTERS;
 }
 
-/* Counts a value; if it is a text, also counts it with the blanks around it. */
+/* Adds a value to `distinct` and, if it is a text, also to `exact`, with the blanks around it. */
 static dt_status distinct_add(struct summary *summary, const struct dt__cell *cell,
                               enum dt__number kind)
 {
@@ -166,7 +167,7 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     return DT_OK;
 }
 
-/* Reads the first row as training does, and prepares the columns. */
+/* Interprets the first row as in training, and prepares the columns. */
 static dt_status table_begin(struct table *table, const char *record, size_t length)
 {
     struct dt__header *header = &table->header;
@@ -220,7 +221,7 @@ static dt_status table_read(struct table *table)
     return DT_OK;
 }
 
-/* Chooses the label: the last column that has values, because Excel may write empty columns after
+/* Takes as label the last column that has values, because Excel may write empty columns after
  * it. */
 static void label_choose(struct table *table)
 {
@@ -261,8 +262,8 @@ static const char *summary_type(const struct summary *column, bool insisted, boo
         if (texts <= column->numbers / ODD_FRACTION || mark) return "odd number";
         return counted > LEAST_NAMES && distinct > counted / 2 ? "identifier" : "mixed";
     }
-    /* Whole numbers that rise or that number the rows are identifiers, and so are texts that nearly
-     * all differ. */
+    /* Whole numbers are identifiers if they rise or number the rows; texts are, if nearly all
+     * differ. */
     if (differ) return counts ? "identifier" : "unique";
     if (texts && counted > LEAST_NAMES && distinct > counted / 2) return "identifier";
     if (texts) return "category";
@@ -282,8 +283,8 @@ static void types_decide(struct table *table)
 
 /* ---- printing ------------------------------------------------------------------------------- */
 
-/* Returns true if some numbers are written in a way that is not read. Then statistics of the other
- * numbers would mislead. */
+/* Returns true if some numbers are in a notation that is not supported. Statistics of only the
+ * other numbers would be misleading. */
 static bool summary_misses_numbers(const struct summary *column)
 {
     return column->infinite || column->kinds[DT__TEXT_UNIT] || column->kinds[DT__TEXT_COMMA] ||
@@ -308,7 +309,7 @@ static void summary_print(const struct summary *column, FILE *out)
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
     if (!*name) snprintf(name, sizeof name, "(%zu)", column->at);
-    int bytes = NAME_WIDTH; /* for NAME_WIDTH characters */
+    int bytes = NAME_WIDTH; /* bytes of the name's first NAME_WIDTH characters */
     for (const char *c = name; *c; c++)
         bytes += !dt__begins_character(*c);
     fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", bytes, name, column_role(column),
@@ -383,7 +384,7 @@ static void print_list(const struct table *table, const char *key, const char *w
                 *why && !named ? "; numbers are places of columns, from 0 on" : "");
 }
 
-/* Prints for each column what prevents it from being numbers or dates. */
+/* Prints, for each column, which texts prevent it from being a column of numbers or dates. */
 static void print_odd(const struct table *table, FILE *out)
 {
     for (const struct summary *column = table->columns; column < table->end; column++) {
@@ -469,7 +470,7 @@ static void print_task(const struct table *table, FILE *out)
                      "counted or measured: regress (for counts also train.loss=poisson)\n");
 }
 
-/* Prints notices about columns of some types. */
+/* Prints advice about columns of certain types. */
 static void print_notices(const struct table *table, FILE *out)
 {
     static const struct {

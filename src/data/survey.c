@@ -1,5 +1,5 @@
-/* The survey: the bank counts and checks once what the files hold. Then statistics.c learns from
- * the values. */
+/* The survey: the bank counts the rows of all files, and checks them, once. Then statistics.c
+ * learns from the values. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -31,7 +31,7 @@ static dt_status files_list(const struct dt_config *config, bool eval, struct dt
     const char *const values[2] = {config->data.train, config->data.eval}, *key = keys[eval];
     struct dt__names lists[2] = {{0}, {0}}, *paths = &lists[eval], labels = {0};
     dt_status status;
-    /* The other key's files may be on another host: errors do not matter. */
+    /* The files of the other key may be on another host, so errors are ignored. */
     (void)dt__paths_expand(keys[!eval], values[!eval], &lists[!eval]);
     DT_GUARD(dt__paths_expand(key, values[eval], paths));
     DT_GUARD(dt__paths_expand(eval ? "data.eval_labels" : "data.train_labels",
@@ -68,8 +68,8 @@ bool dt__data_trains_on_table(const struct dt_config *config)
     return table;
 }
 
-/* Measures all files. Rejects a file that is listed twice, perhaps under different names: its rows
- * would count twice. */
+/* Measures the sizes of all files. Rejects a file that is listed twice, even under different names,
+ * because its rows would count twice. */
 static dt_status files_measure(struct dt__survey *survey, const char *key)
 {
     struct dt_source *source = survey->source;
@@ -86,15 +86,15 @@ static dt_status files_measure(struct dt__survey *survey, const char *key)
         const uint64_t identity[2] = {(uint64_t)info.st_dev, (uint64_t)info.st_ino};
         DT_GUARD(dt__dict_add(&seen, (const char *)identity, sizeof identity, &number));
         if (number != i)
-            status = dt_fail(DT_EMISMATCH, "%s: '%s' is named twice: it is '%s'", key, file->path,
-                             source->files[number].path);
+            status = dt_fail(DT_EMISMATCH, "%s: '%s' appears twice: it is the same file as '%s'",
+                             key, file->path, source->files[number].path);
     }
 done:
     dt__dict_free(&seen);
     return status;
 }
 
-/* Keys that influence what is learned, but apply only to some formats. */
+/* Keys that influence training, but apply only to some formats. */
 static const struct {
     const char *key;
     unsigned formats; /* one bit per format */
@@ -116,8 +116,8 @@ static const struct {
             {"data.x", 1u << DT_FORMAT_HDF5, "HDF5", true},
             {"data.y", 1u << DT_FORMAT_HDF5, "HDF5", true}};
 
-/* Returns the formats of data.eval's files, one bit each; all bits are set if the formats cannot be
- * determined. */
+/* Returns the formats of the files of data.eval, one bit each. If they cannot be determined,
+ * returns all bits. */
 static unsigned formats_held_out(const struct dt_config *config)
 {
     struct dt__names paths = {0};
@@ -132,8 +132,8 @@ static unsigned formats_held_out(const struct dt_config *config)
     return detected_all ? formats : ~0u;
 }
 
-/* Checks after the survey that each key that is set applies to the data; otherwise the run would
- * not do what its configuration says. Rows in memory need no keys. */
+/* Checks, after the survey, that each key that is set applies to the data: a key without effect is
+ * an error. Does not check rows in memory. */
 static dt_status keys_check(const struct dt__survey *survey)
 {
     const struct dt_source *source = survey->source;
@@ -228,7 +228,7 @@ static dt_status shape_read(const char *text, int features, int shape[3])
     return DT_OK;
 }
 
-/* Returns true if the name of the label's column is also a class. Then the first row may be data
+/* Returns true if the name of the label's column is also a class: the first row may then be data
  * that was taken for names. */
 static bool label_is_a_class(const struct dt_schema *schema)
 {
@@ -253,7 +253,7 @@ static dt_status schema_learn(struct dt__survey *survey)
     if (table && schema->columns)
         return dt_fail(DT_EMISMATCH,
                        "only other shards can be read together with shards of a table");
-    /* a missing value is stored as NaN, also one before a column's first number */
+    /* a missing value is stored as NaN, even if it comes before the column's first number */
     for (size_t c = 0; c < source->columns.count; c++)
         survey->has_floats |= source->columns.items[c].kind != DT_COLUMN_CATEGORY &&
                               source->columns.items[c].missing > 0;
@@ -262,7 +262,7 @@ static dt_status schema_learn(struct dt__survey *survey)
         const struct dt__format *format = dt__formats[source->files[i].format];
         if (table ? format->sparsity == DT__CATEGORIES : format->stores_columns) continue;
         return dt_fail(DT_EMISMATCH, "%s: only %s", source->files[i].path,
-                       table ? "CSV can be read together with CSV with categories or missing values"
+                       table ? "CSV or JSON lines can be read together with a table"
                              : "other shards can be read together with shards of a table");
     }
     DT_TRY(shape_read(survey->config->data.shape, schema->features, schema->shape));
@@ -274,17 +274,17 @@ static dt_status schema_learn(struct dt__survey *survey)
         dt__warn("%d classes in %llu rows: nearly each row is a separate class; is this the "
                  "column to predict? (amounts are plain numbers, with model.task=regress)",
                  schema->classes, (unsigned long long)source->raw_rows);
-    /* texts above columns of numbers or dates must be names */
+    /* if any column has numbers or dates, texts above them must be names */
     if (survey->config->data.header == DT_HEADER_AUTO && table && !source->columns.numbers &&
         label_is_a_class(schema))
         dt__warn(
-            "the label's column is named '%s', which is also a class: data.header=no says that "
-            "the first row is data",
+            "the label's column is named '%s', which is also a class: if the first row is data, "
+            "set data.header=no",
             schema->label_column);
     return DT_OK;
 }
 
-/* Sets *odd to the first name that JSON cannot hold, unless it is already set. */
+/* Sets *odd to the first name that JSON cannot hold, unless *odd is already set. */
 static void names_find_odd(char *const *names, int count, const char **odd)
 {
     for (int i = 0; names && i < count && !*odd; i++) {
@@ -323,8 +323,8 @@ static dt_status label_classes(struct dt__survey *survey)
     return DT_OK;
 }
 
-/* Prepares reading shards of a table. Their rows are read column by column, as in CSV, so the
- * source needs columns, which a CSV file may have made already. */
+/* Prepares reading shards of a table. Their rows are read like those of CSV, so the source needs
+ * columns; a CSV file may have made them already. */
 static dt_status shards_prepare(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
@@ -367,7 +367,7 @@ static dt_status schema_make(struct dt__survey *survey)
             source->most_entries += (uint64_t)dt__schema_categories(schema);
             source->entries = source->most_entries * source->raw_rows;
         }
-        /* Sparse rows pay off if there are many features and few of them are set. */
+        /* Sparse rows pay off if rows have many features, few of which are set. */
         double set = (double)source->entries / (double)source->raw_rows;
         bool sparse = source->entries && schema->features > MOST_DENSE &&
                       (schema->dense + set) * LEAST_SPARSE < schema->features;
@@ -456,11 +456,11 @@ static dt_status rows_split(struct dt__survey *survey)
     return status;
 }
 
-/* Surveys the files that the source lists. */
+/* Surveys all files of the source, and learns from their rows. */
 static dt_status survey_run(struct dt__survey *survey)
 {
     DT_TRY(files_survey(survey));
-    /* On a resume the keys were checked when the run began. */
+    /* On a resume, the keys have been checked when the run started. */
     if (!survey->known) DT_TRY(keys_check(survey));
     DT_TRY(schema_make(survey));
     survey->source->takes_unknown = survey->labels.takes_unknown;
@@ -488,8 +488,8 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     return dt__labels_init(&survey->labels, known ? &survey->source->schema : NULL, config);
 }
 
-/* Makes the survey collect the keys by which data.train's rows are split. The source gets the rows
- * of `side` or, with `shards`, all rows with their keys. */
+/* Makes the survey collect groups and times of the rows of data.train, to split them. The source
+ * gets the rows of `side` or, with `shards`, all rows with their groups and times. */
 static void survey_split(struct dt__survey *survey, enum dt__side side, bool shards)
 {
     const struct dt_config *config = survey->config;
@@ -504,7 +504,7 @@ static void survey_split(struct dt__survey *survey, enum dt__side side, bool sha
                                 !survey->keys.timed;
 }
 
-/* Frees the survey; *out gets its source if `status` is DT_OK. */
+/* Frees the survey. If `status` is DT_OK, moves its source to *out; else frees the source, too. */
 static dt_status survey_end(struct dt__survey *survey, dt_status status, struct dt_source **out)
 {
     dt__labels_free(&survey->labels);
@@ -535,7 +535,7 @@ dt_status dt__source_survey(const struct dt_config *config, enum dt_part part,
         !(test ? config->data.test_fraction > 0 : dt__config_holds_out(config)))
         return DT_OK;
     if (*config->data.eval && dt__config_holds_out(config))
-        return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
+        return dt_fail(DT_EUSAGE, "data.eval and data.eval_fraction: expected at most one of them");
     dt_status status = survey_init(&survey, config, training, known);
     survey.predicting = part == DT_PART_PREDICT;
     survey.labels.takes_unknown = part == DT_PART_ALSO;

@@ -1,5 +1,6 @@
-/* Reads the targets of a source's rows, without their inputs: in order, all rows or blocks of them.
- * The result depends only on data and configuration. */
+/* Reads the labels or targets of a source's rows, in file order and without the inputs: those of
+ * all rows or, in a large source, of evenly spread blocks. The result depends only on the data and
+ * the configuration. */
 #include <string.h>
 
 #include "data/batch.h"
@@ -7,8 +8,7 @@
 
 enum { BLOCK_ROWS = 256 };
 /* Upper bounds of the rows, targets and dense inputs to read; the mean over a million rows is
- * accurate to three digits. The bounds do not depend on the format, and so neither does the
- * result. */
+ * accurate to three digits. The bounds, and so the result, do not depend on the file format. */
 static const uint64_t MOST_ROWS = 1 << 20, MOST_TARGETS = 1 << 22, MOST_INPUTS = 1 << 26;
 
 struct sample {
@@ -29,8 +29,8 @@ static dt_status sample_add_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-/* Returns the distance from the start of one block to the next that keeps the reading within the
- * bounds. */
+/* Returns the number of rows from the start of one block to the start of the next, large enough to
+ * keep the reading within the bounds. */
 static uint64_t sample_stride(const struct dt_source *source)
 {
     const uint64_t targets = source->layout.targets ? (uint64_t)source->layout.targets : 1;

@@ -11,6 +11,8 @@
 
 enum { MAX_MARKS = 1 << 16 };
 
+/* Adds what a parsed record has besides words (label, weight, group, time, number of entries) to
+ * the survey, and sets the fixed part of its typed row. */
 static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *parser,
                            struct dt__typed_row *out)
 {
@@ -34,8 +36,8 @@ static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *p
     return dt__target_read(survey->targets, label, &out->y.target);
 }
 
-/* Marks the next row as one where readers can start, if the last mark is far enough away. With
- * `end`, marks the end of the rows. */
+/* Adds a mark for the next row, where readers can then start, unless the last mark is too near.
+ * With `end`, always adds the mark: the end of the rows. */
 static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
 {
     const uint64_t step = file->bytes / MAX_MARKS;
@@ -101,15 +103,15 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
 
 /* ---- reading rows ---------------------------------------------------------------------------- */
 
-/* A reader of typed rows. It holds all rows between two marks of a file. */
+/* A reader of typed rows. It holds the rows from one mark of a file to the next. */
 struct typed_reader {
     const struct dt_source *source;
     const struct dt__file *file;
     const struct dt__grammar *grammar;
-    size_t mark;          /* the rows held are those from this mark to the next */
+    size_t mark;          /* number of the mark at which the rows held start */
     unsigned char *bytes; /* (capacity) the rows held */
     size_t capacity, at;
-    uint64_t next; /* the row at bytes + at; UINT64_MAX: no rows are held */
+    uint64_t next; /* number of the row at bytes + at; UINT64_MAX: no rows are held */
 };
 
 dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
@@ -117,7 +119,7 @@ dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt_
 {
     struct typed_reader *reader;
     if (source->typed.fd < 0)
-        return dt_fail(DT_EBUG, "%s: its rows are not on this host", file->path);
+        return dt_fail(DT_EBUG, "%s: the typed rows are not on this host", file->path);
     DT_TRY(dt__alloc(1, sizeof *reader, "reader", &reader));
     *reader = (struct typed_reader){
         .source = source, .file = file, .grammar = grammar, .next = UINT64_MAX};
@@ -132,11 +134,12 @@ void dt__typed_reader_close(void *arg)
     dt_free(reader);
 }
 
+/* Reads the rows from a mark to the next one into the reader. */
 static dt_status reader_enter(struct typed_reader *reader, size_t mark)
 {
     const struct dt__row_mark *from = &reader->file->marks[mark];
     const size_t length = (size_t)(from[1].offset - from->offset);
-    reader->next = UINT64_MAX; /* stays if the read fails */
+    reader->next = UINT64_MAX; /* in case the read fails */
     DT_TRY(dt__grow(&reader->bytes, &reader->capacity, length, 1, "typed rows"));
     DT_TRY(dt__source_copy_out(reader->source, from->offset, reader->bytes, length));
     reader->mark = mark;
@@ -145,7 +148,7 @@ static dt_status reader_enter(struct typed_reader *reader, size_t mark)
     return DT_OK;
 }
 
-/* Replaces the codes of labels and categories by classes and features. */
+/* Converts codes of labels to classes, and codes of categories to features. */
 dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct typed_reader *reader = arg;

@@ -1,4 +1,4 @@
-/* The file of typed rows, and how other processes open it. */
+/* The file of typed rows: writing it, and opening it in other processes. */
 #include "data/typed.h"
 
 #include <fcntl.h>

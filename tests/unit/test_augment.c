@@ -169,7 +169,7 @@ START_TEST(wrong_texts_are_refused)
                                         "flip,,flip", "shift 2 flip"};
     struct dt__augment augment;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        EXPECT_FAIL(dt__augment_parse(wrong[i], &augment), DT_EUSAGE, "none of shift N");
+        EXPECT_FAIL(dt__augment_parse(wrong[i], &augment), DT_EUSAGE, "expected shift N");
     EXPECT_OK(dt__augment_parse("", &augment));
     ck_assert(!dt__augment_any(&augment));
 }

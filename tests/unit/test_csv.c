@@ -428,7 +428,7 @@ START_TEST(files_must_agree)
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: 1 features, the earlier files have 2");
     put_text("b.svm", "1 1:2 3:7\n0 2:1\n");
     set("data.train=a.csv,b.svm");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.svm: 3 features, the earlier files have 2");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.svm: 3 features, but the earlier files have 2");
 }
 END_TEST
 
@@ -615,8 +615,8 @@ START_TEST(columns_without_a_name_give_a_warning)
     put_text("a.csv", ",p,,Unnamed: 2,y\n0,1,red,0,0\n1,2,blue,1,1\n");
     set("data.train=a.csv"), set("data.label=y");
     EXPECT_FAIL(try_survey(), DT_EFORMAT,
-                "a.csv:1: columns 0 and 2 are both named '': rename one, or leave out both: "
-                "data.ignore takes their numbers");
+                "a.csv:1: columns 0 and 2 are both named '': rename one of them, or leave out both "
+                "by their numbers in data.ignore");
     set("data.ignore=2");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "columns 0 and 2 are both named ''");
     set("data.ignore=0,2");
@@ -771,7 +771,7 @@ static const struct {
     {"a,y\n1,0,\n", "a.csv:2: 3 columns, expected 2: the row ends in a separator", NULL},
     {"a,y\n5\" pipe,0\n6\" pipe,1\n",
      "a.csv:2: 3 columns, expected 2: a quote joins it to the lines after", NULL},
-    {"a,y\nb,0,1\n", "a.csv:2: 3 columns, expected 2: is line 1 a title, or without", NULL},
+    {"a,y\nb,0,1\n", "a.csv:2: 3 columns, expected 2: is line 1 a title, or does it lack", NULL},
     {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''",
      "data.label=y"},
@@ -789,8 +789,8 @@ static const struct {
     {"p,y\nx,0\nz,1\n", "a.csv:2: column 'p': 'x' is not a number",
      "data.categories=none data.header=yes"},
     {"p,y\n1,0\n", "data.categories: no column is named 'q'", "data.categories=q"},
-    {"{\"a\":1,\"y\":0}\n{\"a\":2,\"y\":1}\n",
-     "a.csv:1: this is JSON: training reads an object a line", NULL},
+    {"{\"a\":1,\"y\":0}\n{\"a\":2,\"y\":1}\n", "a.csv:1: this is JSON; expected one object a line",
+     NULL},
     {"[1,2,0]\n[3,4,1]\n", "a.csv:1: this is JSON", NULL},
     {"0 qid:1 1:2 2:1\n1 qid:1 1:1\n", "a.csv:1: LIBSVM rows with qid", NULL},
     {"A title of things\na,y\n1,0\n", "a.csv:2: 1 columns, expected 4: is line 1 a title", NULL},
@@ -802,14 +802,14 @@ static const struct {
     {"# about\n# x,y,label\n1,2,0\n",
      "a.csv:3: 1 columns, expected 2; the first row begins with '#'", NULL},
     {"# x y label\n1 2 0\n",
-     "a.csv:2: 3 columns, expected 4: is line 1 a title, or without the name of R's row "
-     "names?; the first row begins with '#': comments are not read",
+     "a.csv:2: 3 columns, expected 4: is line 1 a title, or does it lack a name for R's row "
+     "names?; the first row begins with '#': comments are not supported",
      NULL},
     {"x,y\n% note\n1,0\n", "; the line begins with '%'", NULL},
     {"#note\n1,0\n",
      "a.csv:1: no column is left for the features: there is only one (is data.separator another? "
      "is line "
-     "1 a title?); the line begins with '#': comments are not read: grep -v '^#' <FILE >NEW",
+     "1 a title?); the line begins with '#': comments are not supported: grep -v '^#' <FILE >NEW",
      NULL},
     {"#a,b\n#text,text\n1,0\n", "a.csv:3: label '0' is a number, unlike the labels before it",
      NULL},

@@ -771,7 +771,8 @@ START_TEST(files_take_several_reads)
     put("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, dims, H5P_DEFAULT, x);
     put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, y_dims, H5P_DEFAULT, y);
     finish();
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "/y: row 2400: class labels are one whole number a row");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "/y: row 2400: expected class labels: one whole number a row");
     dt__work_watch(stop_in_labels);
     EXPECT_FAIL(try_survey(), DT_STOPPED, "stopped on request");
     dt__work_watch(NULL), dt__stop_clear();
@@ -826,7 +827,7 @@ START_TEST(data_sets_may_have_other_names)
     put("train/images", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, dims, H5P_DEFAULT, X);
     put("labels", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, one_dim, H5P_DEFAULT, Y);
     finish();
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: /x is missing; there is");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: /x is missing; the file has");
     ck_assert(strstr(dt_error_text(), "/train/images 6x4") && strstr(dt_error_text(), "/labels 6"));
     set("data.x=train/images"), set("data.y=/labels");
     expect_rows(X, Y, ROWS, FEATURES);
@@ -1067,13 +1068,14 @@ static const struct {
     void (*make)(void);
     const char *message;
 } HOSTILE[] = {
-    {missing_y, "a.h5: /y is missing; there is /x 6x2x2 (see data.y)"},
+    {missing_y, "a.h5: /y is missing; the file has /x 6x2x2 (see data.y)"},
     {short_y, "a.h5: /x has 6 rows, /y has 5"},
     {transposed_x, "a.h5: /x has 6 rows, /y has 4: write both transposed, as MATLAB and R"},
     {transposed_x_and_y, "a.h5: /x has 6 rows, /y has 1: write both transposed"},
     {nan_y, "a.h5: /y: row 3: label nan is not a finite number"},
     {float_y, "a.h5: /y: row 2: label 0.5 is not a class number"},
-    {wide_y, "a.h5: /y: row 1: class labels are one whole number a row, or a row with a single 1"},
+    {wide_y,
+     "a.h5: /y: row 1: expected class labels: one whole number a row, or a row with a single 1"},
     {negative_y, "a.h5: label -1: set model.task=regress"},
     {group_x, "a.h5: /x is not a data set"},
     {empty_x, "a.h5: /x is empty"},

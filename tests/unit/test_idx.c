@@ -123,40 +123,42 @@ START_TEST(wrong_headers_give_their_message)
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7), bad;
     set_files("x", "y");
     put_bytes("x", x.bytes, x.length - 1), put_bytes("y", y.bytes, y.length);
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: its header promises 256 bytes, the file has 255");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "x: expected 256 bytes, by the header, but the file has 255");
     put_bytes("x", x.bytes, x.length + 1);
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: its header promises 256 bytes, the file has 257");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "x: expected 256 bytes, by the header, but the file has 257");
     put_bytes("x", x.bytes, 7);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: the file is truncated");
     bad = x, bad.bytes[2] = 0x0A;
     put_bytes("x", bad.bytes, bad.length), set("data.format=idx");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0a 03");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: the first bytes are 00 00 0a 03");
     bad = x, bad.bytes[2] = 0x0F; /* above the last type */
     put_bytes("x", bad.bytes, bad.length);
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: it begins 00 00 0f 03");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: not an IDX file: the first bytes are 00 00 0f 03");
     bad = x, memset(bad.bytes + 4, 0xFF, 12);
     put_bytes("x", bad.bytes, bad.length);
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: its dimensions overflow");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: the dimensions in the header are too large");
     bad = x, memset(bad.bytes + 4, 0, 4);
     put_bytes("x", bad.bytes, bad.length);
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: its header says that it is empty");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: according to its header, the file has no numbers");
     bad = x, bad.bytes[8] = 0x10;
     put_gzip("x", bad.bytes, bad.length, "wb");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: the file is truncated");
     put_gzip("x", x.bytes, x.length - 1, "wb");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: the file is truncated");
     put_gzip("x", x.bytes, x.length + 1, "wb");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: there is more data than the header says");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "x: the file has more data than its header says");
     put_bytes("x", x.bytes, x.length);
     bad = make_labels(ROWS - 1, 7);
     put_bytes("y", bad.bytes, bad.length);
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "y: 19 labels for 20 rows of data");
     put_bytes("y", x.bytes, x.length);
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "y: class labels are one whole number a row");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "y: expected class labels: one whole number a row");
     put_bytes("y", "", 0);
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "y: ");
     set("data.train_labels=");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "x: IDX data has its labels apart");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "x: IDX data has its labels in separate files");
     set("data.train_labels=nowhere");
     EXPECT_FAIL(try_survey(), DT_EIO, "nowhere: No such file or directory");
 }
@@ -243,7 +245,7 @@ START_TEST(labels_may_be_missing)
     set_files("x", "y"), set("data.eval=x");
     struct dt_source *source = survey(), *rows;
     EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &rows),
-                DT_EMISMATCH, "x: IDX data has its labels apart: set data.eval_labels");
+                DT_EMISMATCH, "x: IDX data has its labels in separate files: set data.eval_labels");
     EXPECT_OK(dt__source_survey(&config, DT_PART_PREDICT, dt__source_schema(source), &rows));
     ck_assert_uint_eq(dt__source_rows(rows), ROWS);
     struct dt_table *table = open_table(rows);

@@ -64,7 +64,7 @@ static const struct {
     {"1 1:2\n1 99999999999999999999999:1\n", "a.svm:2: '99999999999999999999999:1' is not"},
     {"1 1:2\n1 18446744073709551610:1\n", "a.svm:2: '18446744073709551610:1' is not"},
     {"1 1:2\n1 16777217:1\n",
-     "a.svm:2: index 16777217: more than 16777216 features; data.features says how many"},
+     "a.svm:2: index 16777217: more than 16777216 features; data.features sets their number"},
     {"1 1:2\n1 18446744073709551609:1 5:1\n",
      "a.svm:2: index 18446744073709551609: more than 16777216 features"},
     {"1 1:2\n1 2:1 2:1\n", "a.svm:2: index 2 does not rise"},

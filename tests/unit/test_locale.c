@@ -73,7 +73,7 @@ START_TEST(numbers_have_points)
     expect_json();
     EXPECT_OK(dt__augment_parse("noise 0.5, shift 2", &augment));
     ck_assert_double_eq(augment.noise, 0.5);
-    EXPECT_FAIL(dt__augment_parse("noise 0,5", &augment), DT_EUSAGE, "none of shift N");
+    EXPECT_FAIL(dt__augment_parse("noise 0,5", &augment), DT_EUSAGE, "expected shift N");
     struct dt_model_desc desc = desc_of("dense 3 relu, dropout 0.5", 2, 2, DT_TASK_CLASSIFY);
     struct dt_model *model;
     EXPECT_OK(dt__model_create(&desc, &model));

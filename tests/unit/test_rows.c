@@ -130,7 +130,7 @@ START_TEST(features_may_share_a_name)
     char *shared[] = {"p", "p", "s"};
     schema.feature_names = shared;
     open_rows("{\"p\":1,\"s\":2}\n[1,2,3]\n{\"input\":[4,5,6]}\n");
-    expect_bad(1, "the model's features have no names, or two have one: expected lists");
+    expect_bad(1, "the model's features have no names, or two have the same name; expected lists");
     expect_row(2, 1, 2, 3);
     expect_row(3, 4, 5, 6);
     expect_end();
@@ -567,7 +567,7 @@ START_TEST(packed_streams_are_named)
         {"\x28\xB5\x2F\xFD\0\0", 6, "memory: this is packed by zstd"},
         {"PAR1\x15\0", 6, "memory: this is a Parquet file"},
         {"\x89HDF\r\n\x1a\n", 8,
-         "memory: this is HDF5, which is read from plain files alone (data.train, data.eval)"},
+         "memory: this is HDF5, which can only be read from regular files (data.train, data.eval)"},
         {"\0\0\x08\x01\0\0", 6, "memory: this is IDX, which"},
     };
     for (size_t i = 0; i < COUNT(streams); i++) {

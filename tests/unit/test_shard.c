@@ -197,8 +197,8 @@ START_TEST(wrong_values_are_refused)
                  {"/dtrain/rows", 1, 0x7fc00000, "row 1: column 1: 7fc00000 is no value"},
                  {"/dtrain/rows", 2, 0, "row 1: column 2: 00000000 is no value"},
                  {"/dtrain/rows", 2, UINT32_MAX - 1, "row 1: column 2: fffffffe is no value"},
-                 {"/dtrain/weight", 0, 0xbf800000, "row 1: the weight -1: expected 0 or more"},
-                 {"/dtrain/weight", 0, 0x7fc00000, "row 1: the weight nan: expected 0 or more"}};
+                 {"/dtrain/weight", 0, 0xbf800000, "row 1: the weight is -1; expected 0 or more"},
+                 {"/dtrain/weight", 0, 0x7fc00000, "row 1: the weight is nan; expected 0 or more"}};
     put_shard();
     patch(SHARD_PATH, wrong[_i].array, wrong[_i].array[8] == 'r' ? 3 + wrong[_i].column : 1,
           &wrong[_i].word);
@@ -286,11 +286,11 @@ START_TEST(malformed_shards_are_refused)
         {KIND,
          {.rank = 2, .dims = {2, 1}},
          {.path = "/dtrain/weight", .type = DT__H5_F32, .rank = 1, .dims = {1}, .data = &half},
-         "/dtrain/weight are not the weights of 2 rows"},
+         "/dtrain/weight: expected the weights of 2 rows"},
         {KIND,
          {.rank = 2, .dims = {2, 1}},
          {.path = "/dtrain/weight", .type = DT__H5_I32, .rank = 1, .dims = {2}, .data = y},
-         "/dtrain/weight are not the weights of 2 rows"},
+         "/dtrain/weight: expected the weights of 2 rows"},
         {"0 0 0 nan 0 n",
          {.rank = 2, .dims = {2, 1}, .data = large},
          {.path = "/dtrain@bytes", .type = DT__H5_I32, .data = &yes},
@@ -408,11 +408,13 @@ START_TEST(mistakes_give_their_message)
 {
     put_text("in.csv", "1,0\n2,1\n");
     set("data.train=in.csv");
-    EXPECT_FAIL(dt__shard_write(&config, "out", 3), DT_EUSAGE, "3 shards of 2 rows");
+    EXPECT_FAIL(dt__shard_write(&config, "out", 3), DT_EUSAGE,
+                "3 shards of 2 rows; expected 1 to 2 shards");
     put_text("out/shard-00000-of-00002.h5.part", "of a run that was killed");
     EXPECT_OK(dt__shard_write(&config, "out", 1));
     ck_assert_int_eq(count_entries("out"), 1);
-    EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO, "out: it already has shards");
+    EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO,
+                "out: the directory already has shards");
     const int lock_fd = (mkdir("new", 0777), open("new", O_RDONLY | O_DIRECTORY));
     ck_assert_int_eq(flock(lock_fd, LOCK_EX), 0);
     EXPECT_FAIL(dt__shard_write(&config, "new", 1), DT_EIO,
@@ -420,7 +422,7 @@ START_TEST(mistakes_give_their_message)
     close(lock_fd);
     EXPECT_FAIL(dt__shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
     EXPECT_OK(dt__shard_write(&config, "out[1]", 1));
-    EXPECT_FAIL(dt__shard_write(&config, "out[1]", 1), DT_EIO, "it already has shards");
+    EXPECT_FAIL(dt__shard_write(&config, "out[1]", 1), DT_EIO, "the directory already has shards");
     put_text("in.csv", "1,0\nx,1\n");
     EXPECT_FAIL(dt__shard_write(&config, "new", 1), DT_EFORMAT, "in.csv:2: column 0");
     ck_assert_int_eq(count_entries("new"), 0);
@@ -483,7 +485,7 @@ START_TEST(a_disk_without_space_is_reported_first)
     set("data.train=in.csv");
     disk_left = 63;
     EXPECT_FAIL(dt__shard_write(&config, "out", 1), DT_EIO,
-                "out: the disk has 0 MiB left, shuffling takes 1");
+                "out: the disk has 0 MiB left; shuffling takes 1");
     ck_assert_int_eq(count_entries("out"), 0);
     disk_left = 64;
     EXPECT_OK(dt__shard_write(&config, "out", 1));

@@ -218,7 +218,7 @@ START_TEST(shards_keep_groups_and_times)
     set("data.train=shards/*.h5"), set("data.group="), set("data.time="), set("data.ignore=");
     EXPECT_OK(dt__shard_write(&config, "again", 1));
     set("data.eval_fraction=0.3"), set("data.group=other");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.group=other: expected none");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.group=other: expected no value");
     set("data.group=");
     for (int again = 0; again < 2; again++) {
         if (again) set("data.train=again/*.h5");
@@ -257,7 +257,7 @@ START_TEST(missing_keys_are_errors_with_their_line)
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: data.time: the time is missing ('NA')");
     put_text("a.csv", "g,t,x,y\nu,1,1,0\nu,2.1.2021,2,1\nv,3,3,1\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT,
-                "a.csv:3: data.time: '2.1.2021' is no number, unlike the times before it");
+                "a.csv:3: data.time: '2.1.2021' is not a number, unlike the times before it");
     put_text("a.csv", "g,t,x,y\nu,1/2/2021,1,0\nu,2/1/2021,2,1\nv,3/3/2021,3,1\n");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "data.time: no row shows whether the day or the month");
     put_text("a.jsonl", "{\"x\":1,\"t\":5,\"y\":0}\n{\"x\":2,\"t\":null,\"y\":1}\n");

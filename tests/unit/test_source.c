@@ -57,9 +57,10 @@ START_TEST(files_are_in_order)
     set("data.format=auto");
     ck_assert_int_eq(symlink("B.csv", "C.csv"), 0);
     set("data.train=B.csv,b9.csv,./B.csv");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.train: './B.csv' is named twice");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.train: './B.csv' appears twice");
     set("data.train=B.csv,C.csv");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.train: 'C.csv' is named twice: it is 'B.csv'");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH,
+                "data.train: 'C.csv' appears twice: it is the same file as 'B.csv'");
     set("data.train= ,");
     EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.train: no files given");
 }
@@ -142,7 +143,8 @@ START_TEST(parts_are_disjoint)
     dt__table_destroy(table), dt__table_destroy(tables[0]), dt__table_destroy(tables[1]);
     dt__source_destroy(train), dt__source_destroy(eval), dt__source_destroy(second);
     set("data.eval=a.csv");
-    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
+    EXPECT_FAIL(try_survey(), DT_EUSAGE,
+                "data.eval and data.eval_fraction: expected at most one of them");
     set("data.eval="), set("data.eval_fraction=0.00001");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "holds out 0 of 3000 rows");
 }
@@ -453,7 +455,7 @@ START_TEST(arrays_are_a_source)
                 DT_EFORMAT, "rows in memory: row 7: label 9 is out of range");
     arrays.label = NULL;
     EXPECT_FAIL(dt__source_from_arrays(&config, &arrays, NULL, &in_memory), DT_EMISMATCH,
-                "needs labels");
+                "expected labels");
     dt__source_destroy(file), dt__source_destroy(memory);
 }
 END_TEST
@@ -494,7 +496,7 @@ static char logged[200];
 static void catch_deviation(void *arg, enum dt_log_level level, const char *line)
 {
     (void)arg, (void)level;
-    if (strstr(line, "its deviation")) snprintf(logged, sizeof logged, "%s", line);
+    if (strstr(line, "the standard deviation")) snprintf(logged, sizeof logged, "%s", line);
 }
 
 /* A deviation whose inverse is not a normal float scales nothing and gives a warning. */
@@ -510,7 +512,8 @@ START_TEST(deviations_may_be_beyond_floats)
     dt_log_set_sink(NULL, NULL);
     ck_assert_float_eq(dt__source_schema(source)->inv_std[0], 1);
     ck_assert_float_eq(dt__source_schema(source)->inv_std[1], 1);
-    ck_assert_msg(strstr(logged, "feature 0 (p): its deviation, "), "said is '%s'", logged);
+    ck_assert_msg(strstr(logged, "feature 0 (p): the standard deviation, "), "said is '%s'",
+                  logged);
     dt__source_destroy(source);
 }
 END_TEST
