@@ -265,7 +265,7 @@ wrong 'data.separator=ab: expected' 'a,y\n1,0\n2,1\n' data.separator=ab
 wrong 'does not take sparse rows' \
     "$(awk 'BEGIN {for (i = 0; i < 40; i++) print i % 2 " " 40 * i + 1 ":1"}')\n" \
     model.layers='scale, dense 4'
-wrong 'index 2147483648: more than 16777216 features; data.features says' '1 1:1\n0 2147483648:1\n'
+wrong 'index 2147483648: more than 16777216 features; data.features sets' '1 1:1\n0 2147483648:1\n'
 wrong 'index 2 does not rise' '1 1:1\n0 2:1 2:1\n'
 wrong 'only one (is data.separator another? is line 1 a title?)' 'a,y\n1,0\n2,1\n' \
     data.separator=';'
