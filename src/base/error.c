@@ -1,8 +1,8 @@
 /* Statuses and the error message.
  *
- * A function that fails sets the message of its thread and returns a status. Its caller may prefix
- * what only the caller knows. The message is one line of clean text, whatever bytes a file or a
- * user supplied. */
+ * A function that fails sets the message of its thread and returns a status. Its caller may put
+ * before the message what only the caller knows. The message is one line without control
+ * characters, whatever bytes from a file or a user it quotes. */
 #include "base/base.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
     dt__point_end(before);
     if (wanted < 0) buffer[0] = '\0';
     size_t length = strlen(buffer);
-    if (wanted >= (int)size) { /* drop a character that was cut in the middle */
+    if (wanted >= (int)size) { /* drop a UTF-8 character that was cut in the middle */
         size_t start = length;
         while (start > 0 && length - start < 3 && (buffer[start - 1] & 0xc0) == 0x80)
             start--;
@@ -66,7 +66,7 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
     buffer[length] = '\0';
     for (char *at = buffer; *at; at++) {
         if (!dt__is_obeyed(at)) continue;
-        if (!dt__is_control(*at)) *at++ = '?'; /* it has two bytes */
+        if (!dt__is_control(*at)) *at++ = '?'; /* U+0080 to U+009F: two bytes */
         *at = '?';
     }
     return length;

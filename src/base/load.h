@@ -2,10 +2,10 @@
  *
  * When a program starts, all linked libraries are mapped, relocated and initialised. HDF5, oneDNN
  * and libmicrohttpd would bring 30 more libraries, and cause 80 % of the page faults of `dtrain
- * help`. A room that uses one of them lists the functions and variables that it needs:
+ * help`. Code that uses one of them lists the functions and variables that it needs:
  *
  *   #define SYMBOLS(X) X(H5, Fopen) X(H5, Fclose)
- *   struct hdf5 { SYMBOLS(DT__POINTER) } hdf5;            hdf5.Fopen is H5Fopen, once it is loaded
+ *   struct hdf5 { SYMBOLS(DT__POINTER) } hdf5;            once loaded, hdf5.Fopen points to H5Fopen
  *   static const char *const names[] = {SYMBOLS(DT__NAME)};
  *   static struct dt__library library = DT__LIBRARY("hdf5", names, &hdf5); */
 #ifndef BASE_LOAD_H
@@ -24,9 +24,9 @@ struct dt__library {
     const char *name; /* such as "hdf5" for a file libhdf5*.so* */
     const char *const *symbols;
     size_t count;
-    void *table; /* (count) receives the pointers to the symbols, in their order */
-    bool alone;  /* search for the library's own symbols in it and its dependencies first, then in
-                  * the program's libraries */
+    void *table; /* (count) pointers, in the order of `symbols`; filled by dt__library_load */
+    bool alone;  /* the library prefers its own symbols, and those of its dependencies, to symbols
+                  * of the same name in the program's libraries */
     pthread_mutex_t lock;
     void *handle; /* NULL: not loaded */
 };
@@ -38,8 +38,8 @@ struct dt__library {
     }
 
 /* Loads the library and fills its table, unless this was already done. The caller should block
- * signals first (dt__stop_block), since a library may start threads, which inherit the mask. Not
- * collective.
+ * signals first (dt__stop_block), since a library may start threads, which inherit the caller's
+ * signal mask. Not collective.
  *
  * DT_EIO: the library is not installed, or lacks a symbol. */
 dt_status dt__library_load(struct dt__library *library);
