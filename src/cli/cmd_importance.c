@@ -6,12 +6,13 @@
  * that correlate. Permuted alone, each of them would seem useless, because another one still has
  * the same information.
  *
- * The deviation is the standard error of the mean, by a jackknife over folds of the rows, so it
- * includes the chance in the choice of held-out rows. The deviation of the repeats does not include
- * it, and is too small even for a column without information: the order of rows in the file is then
- * one more random order, and all repeats share its chance. Sources: Breiman, "Random forests",
- * Machine Learning 2001, section 10; Efron and Stein, "The jackknife estimate of variance", Annals
- * of Statistics 1981. */
+ * The deviation is the standard error of the mean, by a jackknife over folds of the rows. It
+ * includes the chance that lies in which rows are held out. A standard error over the repeats would
+ * not include it, and would be too small even for a column without information: all repeats are
+ * compared with the order of the rows in the file, which is then just one more random order.
+ *
+ * Sources: Breiman, "Random forests", Machine Learning 2001, section 10; Efron and Stein, "The
+ * jackknife estimate of variance", Annals of Statistics 1981. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,12 +33,12 @@ static const double CORRELATES = 0.9;
 struct column {
     const char *name; /* NULL: the column is printed as its number */
     int first, count; /* its features: first, first + 1, ... */
-    int flag;         /* the feature that is its flag of gaps; 0: none */
-    int group;        /* lowest number of a column in its group */
+    int flag;         /* the feature that is 1 where its value is missing; 0: no such feature */
+    int group;        /* number of its group: that of the group's first column */
 };
 
-/* The model, and held-out rows in memory as the network takes them: features, then z of encoded
- * ones. */
+/* The model, and the held-out rows in memory. A row is what the network reads: all features, then
+ * the z of each encoded feature. */
 struct importance {
     struct cli_model *model;
     struct dt_judged rows; /* `logits` is unused */
@@ -48,7 +49,7 @@ struct importance {
     struct dt_metrics *metrics;
     size_t slice;         /* rows per slice, a power of 2 */
     size_t slices;        /* number of slices; fold f has slices f, f + FOLDS, ... */
-    double *sums;         /* (slices, dt__metrics_sums) sums of the last measurement */
+    double *sums;         /* (slices, dt__metrics_sums) written by rows_measure */
     float *part, *logits; /* (DT_EVAL_CHUNK, width), (DT_EVAL_CHUNK, nout) */
 };
 
@@ -70,7 +71,7 @@ static dt_status columns_make(struct importance *job, const struct dt_schema *sc
             continue;
         }
         const struct dt_column *from = &schema->columns[c];
-        int end = schema->features; /* first feature after its own: the next column's, or a flag */
+        int end = schema->features; /* the feature after its last one */
         for (int o = 0; o < job->columns; o++) {
             if (schema->columns[o].first > from->first && schema->columns[o].first < end)
                 end = schema->columns[o].first;
@@ -190,8 +191,8 @@ static struct dt_batch truth_part(const struct importance *job, size_t at, size_
     return batch;
 }
 
-/* Computes the sums of all slices, with the columns of a group in the order of `perm`; NULL:
- * unpermuted. */
+/* Computes the sums of all slices. In row r the columns of a group have their values of row
+ * perm(r); NULL: no column is permuted. */
 static dt_status rows_measure(struct importance *job, int group, const struct dt_perm *perm)
 {
     struct dt_predictor *p = job->model->predictor;
@@ -237,13 +238,13 @@ static dt_status folds_score(struct importance *job, double out[FOLDS + 1])
     return DT_OK;
 }
 
-/* Importance of a group of columns, and its standard error. */
+/* Importance of a group of columns: the mean of the repeats, and its standard error. */
 struct worth {
     double mean, deviation;
 };
 
-/* Computes the importance from `sums`: the changes of the metric without each fold and over all
- * rows, as in folds_score, summed over the repeats. */
+/* Computes the importance of a group. sums: by how much the metric changes when the group is
+ * permuted, summed over the repeats; indexed as the output of folds_score. */
 static struct worth worth_of(const struct importance *job, const double sums[FOLDS + 1])
 {
     const double repeats = (double)job->model->config.importance.repeats;
@@ -298,8 +299,8 @@ static dt_status line_add(const struct importance *job, const struct line *line,
     return status;
 }
 
-/* Saves the lines for `dtrain report`, in the directory of the run or search, after a line that
- * says what was measured. Does nothing if the model is elsewhere. */
+/* Writes a file for `dtrain report` to the directory of the run or search: a line that says what
+ * was measured, then `lines`. Does nothing if dir is neither a run nor a search. */
 static dt_status lines_keep(const struct importance *job, const char *dir, const char *lines,
                             const struct dt_metric_score *base)
 {
@@ -317,12 +318,13 @@ static dt_status lines_keep(const struct importance *job, const char *dir, const
     if (!status) status = dt__text_add(&json.text, "\n%s", lines);
     if (!status) status = dt__file_write(path.text, json.text.data, json.text.length, NULL, NULL);
     dt__json_free(&json);
-    if (status == DT_EIO) dt__warn("%s; dtrain report has no picture of it", dt_error_text());
+    if (status == DT_EIO)
+        dt__warn("%s; dtrain report will not show these results", dt_error_text());
     return status == DT_EIO ? DT_OK : status;
 }
 
-/* Prints the results of all ranks. all: (size, columns), of which each rank has computed its own
- * columns. dir: the model's path. */
+/* Prints the results of all ranks. all: (size, columns); each rank has filled only the columns that
+ * it measured. dir: the model's path. */
 static dt_status result_print(const struct importance *job, const struct worth *all, size_t size,
                               const struct dt_metric_score *base, const char *dir)
 {
@@ -335,8 +337,8 @@ static dt_status result_print(const struct importance *job, const struct worth *
         if (job->column[c].group == (int)c)
             line[lines++] = (struct line){(int)c, all[c % size * columns + c]};
     qsort(line, lines, sizeof *line, by_falling_mean);
-    dt__info("importance: how much worse %s, %.6g, is on %d held-out rows without a column "
-             "(importance.repeats=%d: the mean, and its standard error)",
+    dt__info("importance: %s is %.6g on %d held-out rows; each line says how much worse it is if "
+             "these columns are permuted (mean of importance.repeats=%d, and its standard error)",
              base->name, base->value, job->rows.truth.rows,
              (int)job->model->config.importance.repeats);
     dt_status status = DT_OK;
@@ -351,7 +353,7 @@ static dt_status result_print(const struct importance *job, const struct worth *
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* Chooses slices that are small enough for folds of about the same size. */
+/* Chooses the rows per slice: so few that all folds have about the same number of rows. */
 static dt_status slices_make(struct importance *job)
 {
     const size_t rows = (size_t)job->rows.truth.rows;
@@ -426,8 +428,7 @@ static dt_status columns_measure(struct importance *job, struct dt_world *world,
         DT_TRY(group_measure(job, world, c, base, sums));
         out[c] = worth_of(job, sums);
         if (score->more_is_better)
-            out[c].mean = 0 - out[c].mean; /* 0 - x, since -0 would be
-                                                                   * printed as such */
+            out[c].mean = 0 - out[c].mean; /* not -x: a 0 would be printed as -0 */
     }
     return DT_OK;
 }
@@ -440,8 +441,7 @@ static dt_status importance_run(struct dt_world *world, cli_world_fn *body, int 
     struct worth *mine = NULL, *all = NULL;
     (void)body;
     if (!world->is_bank)
-        dt_log_set_level(DT_LOG_ERROR); /* the same message on every rank would be
-                                                          * printed by all */
+        dt_log_set_level(DT_LOG_ERROR); /* else every rank would print the same messages */
     dt_status status = importance_open(&job, argc, argv);
     DT_GUARD(dt__ranks_agree(world->all, status));
     dt__world_watch(world, model.config.run.stall_secs);
