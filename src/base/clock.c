@@ -1,4 +1,4 @@
-/* Clocks, sleep, and the progress that long work reports. */
+/* Clocks, sleep, and the reports of progress during long work. */
 #include "base/base.h"
 
 #include <errno.h>

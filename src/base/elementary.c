@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* ln 2 and pi / 2, each as a sum of two numbers. The first of them ends with 21 zero bits, so that
- * its products with small integers are exact. */
+/* ln 2 and pi / 2, each as a sum HIGH + LOW. The last 21 bits of HIGH are zero, so its products
+ * with small integers are exact. */
 static const double LN2_HIGH = 0x1.62e42fee00000p-1, LN2_LOW = 0x1.a39ef35793c76p-33;
 static const double QUARTER_HIGH = 0x1.921fb54400000p+0, QUARTER_LOW = 0x1.0b4611a626331p-34;
 
@@ -34,8 +34,8 @@ static double plain_exp(double x)
     return ldexp(1.0 + (r + r * sum), (int)n);
 }
 
-/* cos x: x = n pi / 2 + r with |r| <= pi / 4; the result is cos r or sin r, with a sign, by n mod
- * 4. */
+/* cos x: x = n pi / 2 + r with |r| <= pi / 4; for n mod 4 = 0, 1, 2, 3 the result is cos r, -sin r,
+ * -cos r, sin r. */
 static double plain_cos(double x)
 {
     const double n = floor(x / 1.57079632679489661923 + 0.5);

@@ -1,7 +1,7 @@
-/* elementary: the mathematical functions on which weights depend (initial values, rates,
- * baselines). Those of the C library may round the last bit differently in another version or on
- * another CPU. run.kernel=portable chooses functions of plain arithmetic, whose errors
- * tests/unit/test_rng.c measures. */
+/* elementary: the mathematical functions on which weights depend (initial values, learning rates,
+ * baselines). The results of the C library's functions may differ in the last bit between versions
+ * of the library and between CPUs. run.kernel=portable replaces them with functions that use plain
+ * arithmetic; tests/unit/test_rng.c bounds the errors of these. */
 #ifndef BASE_ELEMENTARY_H
 #define BASE_ELEMENTARY_H
 

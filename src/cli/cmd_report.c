@@ -6,7 +6,7 @@
 
 dt_status cmd_report(int argc, char **argv)
 {
-    struct dt__names paths = {0}; /* for a search, the runs of its trials */
+    struct dt__names paths = {0}; /* of runs; a search adds the runs of its trials */
     size_t count = 0;
     struct dt_history **histories = NULL;
     struct dt_predictor **predictors = NULL;
@@ -14,11 +14,10 @@ dt_status cmd_report(int argc, char **argv)
     json_t *searches;
     dt_status status;
     if (argc < 3) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
-    /* so that a forgotten page does not overwrite the last run */
+    /* If the page is forgotten, the last argument is a run, which must not be overwritten. */
     const char *out = argv[argc - 1], *dot = strrchr(out, '.');
     if (!dot || strcmp(dot, ".html") != 0 || dt__path_is_dir(out))
-        return dt_fail(DT_EUSAGE, "%s: the last argument is the page, a name that ends in .html",
-                       out);
+        return dt_fail(DT_EUSAGE, "%s: expected the page, a file whose name ends in .html", out);
     searches = json_array();
     for (int i = 1; i < argc - 1; i++)
         DT_GUARD(cli_is_search(argv[i]) ? cli_search_page(argv[i], searches, &paths)
@@ -30,7 +29,7 @@ dt_status cmd_report(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         DT_GUARD(dt_history_read(paths.items[i], &histories[i]));
         runs[i].history = histories[i];
-        /* without a model, classes have numbers in place of names */
+        /* without a model, the page shows the numbers of classes in place of their names */
         if (dt__predictor_load(paths.items[i], &predictors[i])) continue;
         runs[i].labels = predictors[i]->file.schema.label_names;
         runs[i].nlabels = (size_t)predictors[i]->classes;

@@ -1,7 +1,7 @@
 /* The dedicated evaluator, and the bank's end of the link to it. The evaluator is the last rank: it
  * loads checkpoints as they appear, measures them and exports the best one while training
- * continues. Messages: it sends claims of checkpoints, and results, to the bank; the bank sends it
- * orders. */
+ * continues. It sends the bank a claim before it loads a checkpoint, so that the bank does not
+ * delete the file, and then the results. The bank sends it orders. */
 #include <sys/resource.h>
 
 #include "train/bank.h"
@@ -27,12 +27,13 @@ static const double LOOK_SECS = 0.1, IDLE_SECS = 0.01;
 struct dt_evaluator {
     struct dt_job *job;
     struct dt_measure **measure; /* (sets) each measures all chunks of a set; NULL: the set is
-                                  * measured at the end only */
+                                  * not measured here, only once, with the best model, after
+                                  * training */
     struct dt_metrics *metrics;
-    struct order order; /* last order from the bank */
+    struct order order; /* the latest one from the bank */
     uint64_t step;      /* step of the checkpoint that was last evaluated; UINT64_MAX: none */
-    bool evaluated;     /* the bank has the result for that checkpoint */
-    double look_at;     /* clock before which no checkpoint is looked for */
+    bool evaluated;     /* its result for the held-out rows has been sent */
+    double look_at;     /* dt__clock_secs at which to look for a checkpoint again */
 };
 
 static void evaluator_say(struct dt_evaluator *evaluator, const struct dt_message *message)
@@ -61,7 +62,7 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator, int set,
     const struct dt_job *job = evaluator->job;
     const uint64_t chunks = dt__measure_chunks(job->config, job->sets.at[set].source);
     if (model->params_count != job->model->params)
-        return dt_fail(DT_EMISMATCH, "a checkpoint of another model");
+        return dt_fail(DT_EMISMATCH, "the checkpoint is of another model");
     dt__metrics_reset(evaluator->metrics);
     for (uint64_t c = 0; c < chunks && !evaluator_is_overtaken(evaluator); c++) {
         dt__world_heartbeat(job->world, "evaluation", evaluator->step);
@@ -72,8 +73,8 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator, int set,
     return DT_OK;
 }
 
-/* Measures one set, and sends the result. For the held-out rows, which come last, first exports the
- * model if it is the best so far. */
+/* Measures one set and sends the result. The held-out rows (set 0) are measured after the other
+ * sets; if the model is the best so far on them, exports it before the result is sent. */
 static dt_status evaluator_set(struct dt_evaluator *evaluator, int set, struct dt_checkpoint *model)
 {
     struct dt_job *job = evaluator->job;
@@ -121,8 +122,9 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, uint64_t ste
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path.text) : DT_OK;
 }
 
-/* Returns whether there is a checkpoint to evaluate now: the last one, once the bank has sent
- * FINISH; before that, the newest one if it is new, at most one every eval.throttle_secs. */
+/* Returns whether there is a checkpoint to evaluate now. After FINISH this is the last one, once.
+ * Before FINISH it is the newest one if it has not been tried yet, but at most one checkpoint per
+ * eval.throttle_secs. */
 static bool evaluator_next(struct dt_evaluator *evaluator, uint64_t *step)
 {
     const struct dt_job *job = evaluator->job;
@@ -173,11 +175,10 @@ void dt__evaluator_close(struct dt_evaluator *evaluator)
 dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 {
     const struct dt_job *job = evaluator->job;
-    const int niceness = getpriority(PRIO_PROCESS, 0); /* of this thread, as the program has set
-                                                        * it */
+    const int niceness = getpriority(PRIO_PROCESS, 0); /* this thread's; restored at the end */
     evaluator->look_at = dt__clock_secs() + job->config->eval.start_delay_secs;
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, NICENESS))
-        dt__debug("the evaluator cannot be made nice");
+        dt__debug("the evaluator cannot lower its priority");
     while (evaluator->order.kind != DISMISS) {
         uint64_t step;
         if (evaluator_next(evaluator, &step)) {
@@ -192,7 +193,7 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
     }
     evaluator_say(evaluator, &(const struct dt_message){.kind = DT__LAST});
     if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, niceness))
-        dt__debug("the evaluator stays nice: only a privileged process may take that back");
+        dt__debug("the evaluator keeps its low priority: only a privileged process may raise it");
     const struct order *order = &evaluator->order;
     return order->status ? dt_fail((dt_status)order->status, "%s", order->text) : DT_OK;
 }
@@ -201,8 +202,8 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 
 static const double PAUSE_SECS = 0.002;
 
-/* A result stays in link->message until a synchronization point, for which this function then asks.
- * Claims are handled at once. */
+/* Receives the evaluator's messages. Claims are handled at once. A result stays in link->message
+ * until the next synchronization point; this function asks for one while a result waits there. */
 int dt__link_asks(struct dt_bank *bank)
 {
     struct dt_evaluator_link *link = &bank->link;
@@ -240,7 +241,7 @@ static void link_order(struct dt_bank *bank, struct order order)
     dt__world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
-/* Bank and workers wait here. If the evaluator makes no progress, the watchdog reports it. */
+/* The bank and workers wait here. If the evaluator makes no progress, the watchdog reports it. */
 dt_status dt__link_await_last(struct dt_job *job, double most_secs)
 {
     struct dt_bank *bank = job->bank;
@@ -267,8 +268,8 @@ void dt__link_dismiss(struct dt_bank *bank, dt_status status)
     bank->link.dismissed = true;
 }
 
-/* Receives all messages that the evaluator sent before it was dismissed, so that the program's next
- * run does not receive them. */
+/* Receives all messages that the evaluator has sent, up to its last one. Otherwise the next run in
+ * this process would receive them. */
 void dt__link_close(struct dt_bank *bank)
 {
     struct dt_evaluator_link *link = &bank->link;
