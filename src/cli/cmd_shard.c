@@ -1,4 +1,4 @@
-/* `dtrain shard`: parses the arguments of the shuffle that writes shards. */
+/* `dtrain shard`: reads the arguments, then shuffles data.train into shards. */
 #include <stdlib.h>
 
 #include "cli/cli.h"

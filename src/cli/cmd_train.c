@@ -1,11 +1,11 @@
-/* `dtrain train`: the world, the configuration, and one error line for all ranks. Other commands
- * that use MPI share them. */
+/* `dtrain train`, and what it has in common with the other commands that use MPI: starting the
+ * world, reading the configuration, and printing one error line for all ranks. */
 #include <string.h>
 
 #include "cli/cli.h"
 #include "train/train.h"
 
-/* Reads the configuration on rank 0, and calls `body` if this succeeds. */
+/* Reads the configuration on rank 0 and, if this succeeds, calls `body` on all ranks. */
 static dt_status configured_run(struct dt_world *world, cli_world_fn *body, int argc, char **argv)
 {
     const char *command = strcmp(argv[0], "search") ? "train" : argv[0];
@@ -32,8 +32,8 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
         dt_stop_install(); /* this may fail on a single rank, so the error is reported below, once
                             * there is a world */
     (void)snprintf(text, sizeof text, "%s", dt_error_text());
-    const bool first = cli_is_first_task(); /* before MPI starts: an MPI that sees only this process
-                                             * changes what this reads */
+    const bool first = cli_is_first_task(); /* read before MPI starts: without a launcher, MPI sets
+                                             * the variables that this reads */
     dt_status status = dt_world_create(&world);
     if (status) {
         if (first) dt__error("%s", dt_error_text());
@@ -42,7 +42,7 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
     }
     status = dt__ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
-        dt__signals_move_handlers(); /* MPI has installed handlers of faults */
+        dt__signals_move_handlers(); /* MPI has installed its fault handlers */
         status = run(world, body, argc, argv);
     }
     if (status && status != DT_STOPPED && world->is_bank && dt__world_claim_error(world))
@@ -51,7 +51,7 @@ dt_status cli_run(cli_run_fn *run, cli_world_fn *body, int argc, char **argv)
     return status;
 }
 
-/* Trains. Other ranks need no configuration: dt_train sends them rank 0's. */
+/* Trains. Only rank 0 needs a configuration: dt_train sends it to the other ranks. */
 static dt_status train(struct dt_world *world, struct dt_config *config)
 {
     return dt_train(world, config, NULL);

@@ -47,7 +47,7 @@ dt_status dt__header_parse(struct dt__header *header, const struct dt_config *co
     const struct dt__names *cells = &header->cells;
     if (length == 5 && !strncasecmp(record, "sep=", 4))
         return dt_fail(DT_EFORMAT, "'sep=' is a line for Excel, not a row: remove it");
-    if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the first row");
+    if (memchr(record, 0, length)) return dt_fail(DT_EFORMAT, "a zero byte in the first row");
     if (record_is_json(record, length))
         return dt_fail(DT_EFORMAT, "this is JSON; expected one object a line ({\"a\": 1, "
                                    "\"b\": 2}) and data.format=json "

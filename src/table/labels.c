@@ -64,7 +64,7 @@ static dt_status names_numbers(const struct dt__dict *names, int64_t **out)
     return DT_OK;
 }
 
-/* Makes a sorted array of the numbers, with a capacity of at least `most`. */
+/* Makes a sorted array of the numbers. Its capacity is `most` if there are fewer numbers. */
 static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int64_t **out)
 {
     DT_TRY(dt__alloc(numbers->count > most ? numbers->count : most, sizeof **out, "labels", out));
@@ -76,9 +76,10 @@ static dt_status numbers_sorted(const struct dt__dict *numbers, size_t most, int
 
 /* ---- look-up -------------------------------------------------------------------------------- */
 
-#define DECLARE "; data.class_names in training declares classes that no row has"
+#define DECLARE "; train with data.class_names to declare classes that no row has"
 
-/* Returns true for a model with labels -1 and 1. Early models did not store label numbers. */
+/* Returns true if the classes are named -1 and 1. Models of early versions have these names without
+ * label numbers. */
 static bool schema_has_signs(const struct dt_schema *schema)
 {
     return schema->classes == 2 && schema->label_names && !strcmp(schema->label_names[0], "-1") &&
@@ -181,10 +182,12 @@ static dt_status class_name_add(struct dt__labels *labels, struct dt__names *nam
     char digits[24];
     const bool whole = length && text_whole_number(name, length, &value, &is_number);
     if (!names->count) labels->numeric = whole;
-    /* A missing name would shift the names of all later classes. A number among texts would be the
-     * name of one class and the label of another. */
+    /* A missing name would shift the names of all later classes. If only some names were numbers, a
+     * label such as 2 could be the name of one class and the number of another. */
     if (!length || is_number != labels->numeric || whole != is_number)
-        return dt_fail(DT_EFORMAT, "data.class_names: '%.*s' is no name for class %zu",
+        return dt_fail(DT_EFORMAT,
+                       "data.class_names: '%.*s' cannot name class %zu: expected all texts or all "
+                       "whole numbers, and none empty",
                        dt__shown(length), name, names->count);
     if (!whole) return dt__names_add(names, name, length);
     length = (size_t)snprintf(digits, sizeof digits, "%" PRId64, value);
@@ -207,7 +210,7 @@ static dt_status labels_read_names(struct dt__labels *labels, const char *key)
                        key);
     DT_GUARD(file ? dt__file_read(key, MOST_BYTES, &text, &length) : dt__strdup(key, &text));
     if (file && strlen(text) != length)
-        DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names=%s: a byte of zero in the file", key));
+        DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names=%s: a zero byte in the file", key));
     rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* skips a byte order mark */
     for (const char *name; (name = file ? strsep(&rest, "\n") : dt__list_next(&rest));) {
         length = strcspn(name, "\r");
@@ -280,8 +283,8 @@ static dt_status labels_learn_number(struct dt__labels *labels, int64_t value, u
     return count_check(labels, &labels->numbers, DT__MAX_CLASSES, text, (size_t)digits);
 }
 
-/* Rejects a first label that only looks like a number, such as "1,5" or "$3": it is hardly the name
- * of a class. */
+/* Rejects a first label that resembles a number but is none, such as "1,5" or "$3": it is hardly a
+ * class name. */
 static dt_status first_text_check(const char *text, size_t length)
 {
     const enum dt__text_kind kind = dt__text_kind(text, length);
@@ -293,7 +296,7 @@ static dt_status first_text_check(const char *text, size_t length)
                    dt_error_text());
 }
 
-/* Returns true if labels may be class names or whole numbers. */
+/* Returns true if a label may be a whole number as well as a name of data.class_names. */
 static bool names_have_numbers(const struct dt__labels *labels)
 {
     return labels->numbered && !labels->numeric;
@@ -314,7 +317,7 @@ static dt_status labels_find_named(struct dt__labels *labels, const char *text, 
     if (class_find(&labels->texts, text, length, out_code)) return DT_OK;
     return dt_fail(DT_EFORMAT, "label '%.*s' is none of the %zu classes that %s names",
                    dt__shown(length), text, count,
-                   labels->numbered ? "data.class_names" : "a file before");
+                   labels->numbered ? "data.class_names" : "an earlier file");
 }
 
 /* Turns a failure to find a label into class -1 if unknown labels are accepted. */
@@ -336,10 +339,9 @@ static dt_status labels_add_text(struct dt__labels *labels, const char *text, si
     bool is_number;
     dt__text_trim(&text, &length);
     if (!length)
-        return dt_fail(
-            DT_EFORMAT,
-            "the label is empty (data.unlabelled=skip leaves such rows of CSV and JSON lines out)");
-    if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in the label");
+        return dt_fail(DT_EFORMAT, "the label is empty (data.unlabelled=skip skips such rows of "
+                                   "CSV and JSON lines files)");
+    if (memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a zero byte in the label");
     if (labels->known)
         return unknown_take(labels,
                             dt__class_of_text(&labels->classes, whole_text, whole_length, out_code),
@@ -347,8 +349,8 @@ static dt_status labels_add_text(struct dt__labels *labels, const char *text, si
     const bool whole = text_whole_number(text, length, &value, &is_number);
     if (!whole && dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
-                       "label '%.*s' is a missing value, not a class (data.unlabelled=skip leaves "
-                       "such rows of CSV and JSON lines out)",
+                       "label '%.*s' is a missing value, not a class (data.unlabelled=skip skips "
+                       "such rows of CSV and JSON lines files)",
                        dt__shown(length), text);
     if (is_number && !whole)
         return dt_fail(DT_EFORMAT,
@@ -447,11 +449,11 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
         if (number != i) return dt_fail(DT_EFORMAT, "two classes are named '%s'", names[i]);
     }
     if (known && known->label_names && !same)
-        return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the training data");
+        return dt_fail(DT_EMISMATCH, "its class names differ from those of the training data");
     if (labels->kind == DT__LABELS_NAMED && !same)
-        return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the earlier files");
+        return dt_fail(DT_EMISMATCH, "its class names differ from those of the earlier files");
     if (labels->kind && labels->kind != DT__LABELS_NAMED)
-        return dt_fail(DT_EMISMATCH, "it names its classes, the earlier files do not");
+        return dt_fail(DT_EMISMATCH, "it names its classes, but the earlier files do not");
     if (first) labels->kind = DT__LABELS_NAMED;
     return DT_OK;
 }
@@ -467,7 +469,7 @@ static void warn_of_twins(const struct dt__dict *texts)
         while (j < i && strcasecmp(dt__dict_text(texts, i), dt__dict_text(texts, j)))
             j++;
         if (j == i) continue;
-        dt__warn("'%.40s' and '%.40s' are two classes: labels differ by the case of letters",
+        dt__warn("'%.40s' and '%.40s' are two classes: labels differ only in the case of letters",
                  dt__dict_text(texts, j), dt__dict_text(texts, i));
         break;
     }
@@ -515,9 +517,9 @@ static dt_status finish_numbers(struct dt__labels *labels, const int64_t *sorted
     const size_t declared = (size_t)labels->one_hot;
     if (declared && !numbers_below(sorted, n, declared))
         return dt_fail(DT_EFORMAT,
-                       "label %" PRId64 " is out of range: by the width of one-hot rows classes "
-                       "are 0..%zu",
-                       sorted[0] < 0 ? sorted[0] : sorted[n - 1], declared - 1);
+                       "label %" PRId64 " is out of range: the one-hot rows are %zu wide, so "
+                       "classes are 0..%zu",
+                       sorted[0] < 0 ? sorted[0] : sorted[n - 1], declared, declared - 1);
     if (!declared && n == 1)
         return dt_fail(DT_EMISMATCH, "every label is %" PRId64 ": a classifier needs two classes",
                        sorted[0]);
@@ -528,29 +530,32 @@ static dt_status finish_numbers(struct dt__labels *labels, const int64_t *sorted
     return DT_OK;
 }
 
-/* Matches n > 0 label numbers to the names of data.class_names: they are positions, or as many
- * different numbers as names. `sorted` becomes the number of each name. */
+/* Matches n > 0 label numbers to the names of data.class_names: the numbers are either positions in
+ * the list, or one for each name, in numeric order. Sets sorted[i] to the number of name i. */
 static dt_status finish_class_names(const struct dt__labels *labels, int64_t *sorted, size_t n)
 {
     const size_t names = labels->texts.count;
     const bool below = numbers_below(sorted, n, names);
     if (labels->one_hot && ((size_t)labels->one_hot != names || !below))
-        return dt_fail(DT_EFORMAT, "one-hot rows have %d classes, data.class_names names %zu",
+        return dt_fail(DT_EFORMAT,
+                       "one-hot rows have %d classes, but data.class_names has %zu names",
                        labels->one_hot, names);
     if (!labels->one_hot && sorted[0] > 0 && (uint64_t)sorted[n - 1] + 1 == names)
         return dt_fail(DT_EFORMAT,
                        "data.class_names has %zu names, but no label is 0: the labels are %zu "
                        "different numbers, %" PRId64 " to %" PRId64
-                       ": expected a name each, in numeric order, and none ('%s') for class 0. If "
-                       "there is a class 0 that no row has, list the numbers 0,1,... themselves",
+                       ": expected one name for each number, in numeric order, and no name ('%s') "
+                       "for class 0. If there is a class 0 that no row has, use the numbers "
+                       "0,1,... as names",
                        names, n, sorted[0], sorted[n - 1], dt__dict_text(&labels->texts, 0));
     for (size_t i = 0; i < names && below; i++)
         sorted[i] = (int64_t)i;
     if (below || n == names) return DT_OK;
-    return dt_fail(DT_EFORMAT,
-                   "data.class_names has %zu names, the labels are %zu different numbers, %" PRId64
-                   " to %" PRId64 ": expected a name each, in numeric order",
-                   names, n, sorted[0], sorted[n - 1]);
+    return dt_fail(
+        DT_EFORMAT,
+        "data.class_names has %zu names, but the labels are %zu different numbers, %" PRId64
+        " to %" PRId64 ": expected one name for each number, in numeric order",
+        names, n, sorted[0], sorted[n - 1]);
 }
 
 /* Writes the names and number of classes to the schema. */
@@ -590,7 +595,7 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
     }
     if (has_names) DT_GUARD(finish_names(labels, schema));
     if (!has_numbers) goto done;
-    dt_free(schema->label_numbers); /* that of shards */
+    dt_free(schema->label_numbers); /* frees the numbers that a shard stored */
     schema->label_numbers = sorted;
     return DT_OK;
 done:
@@ -619,8 +624,8 @@ dt_status dt__target_read(const struct dt_targets *targets, const struct dt__cel
 {
     if (dt__text_is_missing(label->text, label->length))
         return dt_fail(DT_EFORMAT,
-                       "label: '%.*s' is a missing value: data.unlabelled=skip leaves such "
-                       "rows of CSV and JSON lines out",
+                       "label: '%.*s' is a missing value: data.unlabelled=skip skips such "
+                       "rows of CSV and JSON lines files",
                        (int)label->length, label->text);
     dt_status status = dt__number_read(label->text, label->length, out);
     if (!status) status = dt__target_check(targets, (double)*out);

@@ -65,8 +65,7 @@ dt_status dt__cell_word(struct dt__columns *columns, size_t index, const char *t
     if (column->kind == DT__COLUMN_OPEN && !missing)
         DT_TRY(column_open(columns, column, text, length));
     if (column->kind == DT_COLUMN_CATEGORY) {
-        if (length && memchr(text, 0, length))
-            return dt_fail(DT_EFORMAT, "a byte of zero in a text");
+        if (length && memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a zero byte in a text");
         if (columns->learning && !columns->hash_bits) {
             dt__text_trim(&text, &length);
             DT_TRY(dt__dict_add(&column->dict, text, missing ? 0 : length, out));

@@ -56,7 +56,7 @@ done
 printf '1,1,4\n' >"$tmp/unseen.csv"
 "$dtrain" eval "$tmp/svm" data.eval="$tmp/unseen.csv" 2>"$tmp/err" &&
     fail 'a label that was never seen'
-expect_line "$tmp/err" "label 4 was never seen in training; data.class_names"
+expect_line "$tmp/err" "label 4 was never seen in training; train with data.class_names"
 
 # ---- two classes, and names ----------------------------------------------------------------------
 sed '1d; s/,[123]$/,4/; s/,[567]$/,2/' "$tmp/glass.csv" >"$tmp/two.csv"
@@ -72,7 +72,7 @@ expect_line "$tmp/log" 'class 0 is label 2 (low), 1 is 4 (high)$' 'no table of n
 check_eq 'a name' "$(predicted named '[0.5,0.5]' | json label)" high
 "$dtrain" data.train="$tmp/two.csv" data.class_names=none,a,low,b,high run.dir="$tmp/none" \
     2>"$tmp/err" && fail 'a name for class 0'
-expect_line "$tmp/err" "has 5 names, but no label is 0.*none ('none') for class 0"
+expect_line "$tmp/err" "has 5 names, but no label is 0.*no name ('none') for class 0"
 
 # ---- a checkpoint whose labels 1 to 3 were classes of 0 to 3 -------------------------------------
 # The version that wrote it said these figures; the last digits may differ between processors.

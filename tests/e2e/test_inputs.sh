@@ -92,10 +92,10 @@ wrong() { # TEXT KEY...
         fail "no error: $*"
     expect_line "$tmp/log" "^dtrain: error: .*$text"
 }
-wrong 'data.class_names has 2 names, the labels are 3 different numbers, 0 to 2' \
+wrong 'data.class_names has 2 names, but the labels are 3 different numbers, 0 to 2' \
     data.class_names=a,b
-wrong "'7' is no name for class 1" data.class_names=a,7,c
-wrong "'' is no name for class 1" data.class_names=a,,c
+wrong "'7' cannot name class 1" data.class_names=a,7,c
+wrong "'' cannot name class 1" data.class_names=a,,c
 wrong "two classes are named 'a'" data.class_names=a,b,a
 wrong 'there is no such file' data.class_names=nothing
 wrong 'only model.task=classify has classes' data.class_names=a,b,c model.task=regress

@@ -252,10 +252,10 @@ wrong "'4/3/21' is not a date" 'd,y\n4/3/21,0\n'
 wrong "decimal comma" 'd;y\n0,5;0\n'
 wrong "a value is missing" 'a,y\n1,0\n,1\n'
 wrong "label 'NA' is a missing value" 'a,y\n1,x\n2,NA\n'
-wrong 'wrong.txt:1: a byte of zero in the first row' 'a\000b,y\n1,0\n2,1\n'
+wrong 'wrong.txt:1: a zero byte in the first row' 'a\000b,y\n1,0\n2,1\n'
 wrong "wrong.txt:1: 'sep=' is a line for Excel" 'sep=;\r\na;y\r\n1;0\r\n2;1\r\n'
-wrong 'wrong.txt:2: a byte of zero in the label' 'a,y\n1,x\000z\n2,w\n'
-wrong "column 'a': a byte of zero in a text" 'a,y\nA\000B,0\nA\000C,1\n'
+wrong 'wrong.txt:2: a zero byte in the label' 'a,y\n1,x\000z\n2,w\n'
+wrong "column 'a': a zero byte in a text" 'a,y\nA\000B,0\nA\000C,1\n'
 wrong "'0:1' is not index:value" '1 1:1\n0 0:1\n'
 wrong "index 2 does not rise" '1 1:1\n0 3:1 2:1\n'
 wrong 'cannot have that many features' '1 1:1\n0 16000000:1\n'
@@ -644,7 +644,7 @@ told() {
     job 1 run.dir="$tmp/told" data.train="$tmp/told.csv" train.max_steps=0 "$@" 2>"$tmp/log"
     expect_line "$tmp/log" "$want" "not said: $want"
 }
-told "'yes' and 'Yes' are two classes: .* the case of letters" 'a,y\n1,yes\n2,Yes\n3,no\n'
+told "'yes' and 'Yes' are two classes: .* only in the case of letters" 'a,y\n1,yes\n2,Yes\n3,no\n'
 told '30 classes in 30 rows: nearly each row is a separate class' \
     "$(printf 'a,y\\n'; seq 30 | sed 's/.*/1,n&\\n/' | tr -d '\n')"
 times=$(printf 't,y\\n'; seq 10 39 | sed 's/.*/170000&00,&.5\\n/' | tr -d '\n')

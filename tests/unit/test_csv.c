@@ -294,7 +294,7 @@ START_TEST(names_of_classes_are_text)
     put_text("a.csv", "1,2,dog\n3,4,cat\n");
     set("data.class_names=names");
     put_bytes("names", "cat\ndog\n\0bird\n", 14);
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "data.class_names=names: a byte of zero in the file");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "data.class_names=names: a zero byte in the file");
 }
 END_TEST
 

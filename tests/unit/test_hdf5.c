@@ -621,7 +621,7 @@ START_TEST(one_hot_rows_declare_classes)
     put_text("b.csv", "0,1,2,3,4\n");
     set("data.train=a.h5,b.csv");
     EXPECT_FAIL(try_survey(), DT_EFORMAT,
-                "label 4 is out of range: by the width of one-hot rows classes are 0..3");
+                "label 4 is out of range: the one-hot rows are 4 wide, so classes are 0..3");
 }
 END_TEST
 

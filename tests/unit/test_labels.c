@@ -141,13 +141,13 @@ static const struct {
 } DAMAGE[] = {
     {"1,1\n1,2\n", "data.class_names=dummy,a,b",
      "data.class_names has 3 names, but no label is 0: the labels are 2 different numbers, 1 to 2: "
-     "expected a name each, in numeric order, and none ('dummy') for class 0"},
+     "expected one name for each number, in numeric order, and no name ('dummy') for class 0"},
     {"1,2\n1,4\n", "data.class_names=d,a,d2,b,c", "has 5 names, but no label is 0"},
     {"1,2\n1,4\n", "data.class_names=a,b,c",
-     "data.class_names has 3 names, the labels are 2 different numbers, 2 to 4: expected a name "
-     "each"},
+     "data.class_names has 3 names, but the labels are 2 different numbers, 2 to 4: expected "
+     "one name for each number"},
     {"1,0\n1,3\n", "data.class_names=1,0", "label '3' is none of the 2 classes"},
-    {"1,0\n1,1\n", "data.class_names=0,1.5", "'1.5' is no name for class 1"},
+    {"1,0\n1,1\n", "data.class_names=0,1.5", "'1.5' cannot name class 1"},
     {"1,0\n1,1\n", "data.class_names=1,01", "two classes are named '1'"},
     {"1,-3\n1,1\n", "", "a.csv:1: label -3: set model.task=regress"},
     {"1,2\n1,1000\n", "", "labels are numbers up to 1000: set model.task=regress"},
@@ -186,8 +186,8 @@ START_TEST(a_class_without_rows_may_be_declared)
     struct dt_source *source = survey(), *eval;
     EXPECT_FAIL(dt__source_survey(&config, DT_PART_EVAL, dt__source_schema(source), &eval),
                 DT_EFORMAT,
-                "w: row 1: label 1 was never seen in training; data.class_names in training "
-                "declares classes that no row has");
+                "w: row 1: label 1 was never seen in training; train with data.class_names "
+                "to declare classes that no row has");
     dt__source_destroy(source);
     set("data.class_names=a,b,c,d");
     source = survey(), eval = evaluate(source, "data.eval=v");
