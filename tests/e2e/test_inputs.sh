@@ -56,7 +56,7 @@ gzip -c "$tmp/a.csv" | piped packed && fail 'a packed pipe is no error'
 expect_line "$tmp/log" '^dtrain: error: .*/dev/stdin: this is packed by gzip'
 printf '0 3:1 7:2\n1 2:1\n' >"$tmp/rows.svm"
 cat "$tmp/rows.svm" | piped svm && fail 'LIBSVM is taken for CSV'
-expect_line "$tmp/log" 'with data.format=libsvm'
+expect_line "$tmp/log" 'expected data.format=libsvm'
 cat "$tmp/rows.svm" | piped svm data.format=libsvm train.max_steps=1 || fail_with "$tmp/log"
 piped no data.format=hdf5 </dev/null && fail 'HDF5 from a pipe is no error'
 expect_line "$tmp/log" '^dtrain: error: .*/dev/stdin: a pipe: expected'
