@@ -8,44 +8,47 @@
  * optimizer state, updates it, and sends the new weights to all other nodes. Each agent sends and
  * receives its own messages; no rank forwards another rank's messages.
  *
- * This is how the flat vector is cut, here with two buckets, and two nodes of three agents and of
- * one:
+ * This is how the flat vector is cut, in an example of two buckets and two nodes. Node 0 has three
+ * agents, node 1 has one, and slice n.a belongs to agent a of node n:
  *
  *   vector  |----------------- bucket 0 -----------------|-------- bucket 1 --------|
  *   slices  |  0.0   |  0.1   |  0.2   |      1.0        | 0.0 | 0.1 | 0.2 |  1.0   |
  *   chunks  |...:....|...:....|...:....|...:....:...:....|                            messages
- *   blocks                                                  what a core's cache holds
+ *   blocks                                                                            in cache
  *
  *   bucket   the gradient of one layer; buckets become ready from the last to the first
- *   range    of a bucket (struct dt__range): floats that are exchanged whole, rows of a table
- *            (a gradient touches few), or a matrix that is updated tile by tile
- *   slice    what one owner has of a range
- *   chunk    of a slice: one message, and the unit of updates
- *   block    DT__TREE_BLOCK floats of a chunk: the sum of a block never leaves the cache
+ *   range    floats of one bucket that are exchanged in the same way (struct dt__range): all
+ *            of them, only the rows of a table that a gradient touches, or a matrix tile by tile
+ *   slice    the part of a range that one owner has
+ *   chunk    the part of a slice that is sent as one message, and updated at once
+ *   block    DT__TREE_BLOCK floats of a chunk; the sum of a block never leaves the cache
  *
  * In each node one agent acts for a chunk: it sums the gradients of the node's replicas, sends the
  * sum to the owner, and writes the new weights to the node's memory. With one node there are no
  * messages, and the owner sums and updates in one pass.
  *
  * Gradients are summed in the order of a binary tree over the replicas, whichever ranks have them
- * (topology.h). A node sends each of its partial sums directly to the owner, so a bucket takes two
- * latencies with any number of nodes.
+ * (topology.h). A node sends each of its partial sums directly to the owner, and the owner sends
+ * the new weights directly to each node. So a bucket takes the latency of two messages, with any
+ * number of nodes.
  *
- * With a rounded wire there is a tree over each group's replicas, and one over the groups. The sum
- * of a group is rounded before it is added to the other groups' sums. If one node holds the whole
- * group, that node rounds the sum, so that it travels rounded; otherwise the owner does. The owner
- * sends the rounded update, which each node adds to its weights. With an f32 wire all replicas are
- * one group.
+ * With a rounded wire (wire.h) the tree has two levels: a tree over the replicas of each group, and
+ * a tree over the groups. The sum of a group is rounded before it is added to the other groups'
+ * sums. If one node holds the whole group, that node rounds the sum, so that it travels rounded;
+ * otherwise the owner does. The owner sends the rounded update, which each node adds to its
+ * weights. With an f32 wire all replicas are one group.
  *
- * If one node holds all ranks, the gradient of a matrix may stay two factors per replica (struct
- * dt_factored). The agent that updates a tile of the matrix multiplies each replica's factors for
- * that tile, and sums the products by the same tree. With the norm, which needs all sums before the
- * first update, gradients are whole, and only the update of such a matrix goes tile by tile.
+ * If one node holds all ranks, each replica may leave the gradient of a matrix as two factors, not
+ * multiplied (struct dt_factored). The agent that updates a tile of the matrix multiplies each
+ * replica's factors for that tile, and sums the products by the same tree. If the norm is needed,
+ * all sums must be known before the first update; then the replicas write whole gradients, and only
+ * the update of such a matrix goes tile by tile.
  *
  * A range of the vector has a kind: whole floats (whole.c), touched rows (rows.c), distributed rows
  * (rows_exchange.c) or tiles of a matrix (tiles.c). A kind is a struct of functions; the rest of
- * the exchange does not ask which one a range has. A backend does a step of all kinds: on one host
- * (node.c), on several (owners.c), or by plain MPI_Reduce and MPI_Bcast (reduce.c).
+ * the exchange does not ask which kind a range has. A backend does a step for the ranges of all
+ * kinds: on one host (node.c), on several (owners.c), or by plain MPI_Reduce and MPI_Bcast
+ * (reduce.c).
  *
  * Other files: exchange.c creates these structs; exchange_step.c has a step as trainers call it;
  * topology.c finds the nodes, and layout.c the owners of slices; tree.c sums and updates;
@@ -71,7 +74,8 @@
 
 enum {
     DT__TREE_BLOCK = DT_MEASURE_BLOCK, /* floats that are summed at once */
-    DT__TREE_DEPTH = 18 /* log2 of the most replicas, + 1; and 1 for the tree over groups */
+    /* log2 of the largest number of replicas, + 1 for the root, + 1 for the tree over groups */
+    DT__TREE_DEPTH = 18
 };
 /* Tags of messages between nodes in a step; dt__ranks_move uses 0. */
 enum {
@@ -82,26 +86,29 @@ enum {
     DT__TAG_ROW_WEIGHTS,
     DT__TAG_SPLIT
 };
-_Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
-_Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
+_Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block for each level");
+_Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "no wire block crosses a tree block");
 
-/* Event counts in a node's shared memory. In every step each rises by the same amount, so a
- * waiter's target is that amount times the number of steps started. */
+/* Event counts in a node's shared memory. An event count rises by the same amount in every step, so
+ * the value that a rank waits for is this amount times the number of steps started. `asks` are what
+ * ranks ask for: the bits of enum dt_ask. */
 struct dt__bucket_events {
-    struct dt__event_count ready;   /* several nodes: workers that have written their gradients */
-    struct dt__event_count updated; /* chunks with new weights, and agents' ranges with new
-                                     * weights */
+    struct dt__event_count ready; /* several nodes: workers that have written their gradients */
+    /* chunks that have new weights; in ranges that every agent updates (dt__kind.by_agents),
+     * agents that have written their weights */
+    struct dt__event_count updated;
 };
 
 struct dt__control {
     struct dt__event_count ended;      /* workers that ended the step: all gradients are written */
     struct dt__event_count normed;     /* agents that have written their blocks of the norm */
     struct dt__event_count norm_known; /* steps whose norm over all nodes is known */
-    struct dt__event_count agreed;     /* steps whose asks all ranks know */
+    struct dt__event_count agreed;     /* steps for which agreed_asks is set */
     struct dt__event_count settled;    /* workers that have all weights of a span's last step */
     struct dt__event_count listed;     /* workers that have listed the inputs they read next */
     struct dt__event_count pulled;     /* agents that have pulled rows between steps */
-    _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
+    /* [step & 1]: the asks of this node's workers, and those of all ranks */
+    _Alignas(64) _Atomic int asks[2];
     int agreed_asks[2];
     _Atomic int bank_asks;
     struct dt__bucket_events bucket[];
@@ -120,26 +127,25 @@ struct dt__bucket {
     struct dt__floats at;
     int range; /* its first range; its ranges end at the next bucket's first */
     int chunk, chunk_end;
-    uint32_t increment; /* how much `updated` rises in a step: chunks, plus agents that have rows or
-                         * tiles */
+    uint32_t increment; /* how much dt__bucket_events.updated rises in a step */
 };
 
 struct dt__chunk {
     int bucket;
     int node, owner_agent; /* the owner: this agent of this node */
     int agent;             /* the agent that acts for the chunk in this node */
-    int helper;            /* modulo a node's number of agents: the agent that acts for the chunk in
-                            * other nodes */
+    /* in a node that is not the owner's, agent (helper modulo the node's number of agents) acts for
+     * the chunk */
+    int helper;
     struct dt__floats at;
     int wire;     /* enum dt_wire */
     size_t bytes; /* size of its rounded floats */
-    /* Offsets in x->bytes. First come partial sums: for an owned chunk, those received from other
-     * nodes, in their order; for another chunk, those of this node that cover a whole group. Then
-     * comes the rounded update. With f32, weights are sent from and received at their own
-     * addresses. */
+    /* Offsets in x->bytes. First come partial sums: if this agent owns the chunk, those received
+     * from other nodes, in the order of the sums; otherwise, those of this node's sums that cover a
+     * whole group. Then comes the rounded update. With f32, weights are sent from and received at
+     * their own addresses. */
     size_t sums, sums_each, update;
-    /* offset among the floats that this agent acts for; if it owns the chunk, among those that it
-     * owns */
+    /* floats in the earlier chunks that this agent acts for; in those of them that it owns */
     size_t acted_at, own_at;
 };
 
@@ -150,18 +156,19 @@ struct dt__layout;
  * advance and done. */
 struct dt__kind {
     /* Finds range number `index` of the kind. Returns false if there are no more, or if this
-     * exchange does not treat them as this kind, so that their floats are whole. NULL: whole
-     * floats, which are all floats outside other ranges. */
+     * exchange has no ranges of this kind and treats their floats as whole. NULL: this is the kind
+     * for whole floats, which has all floats that no other kind has. */
     bool (*range)(const struct dt_exchange *x, int index, struct dt__floats *out);
-    bool is_cut;    /* is cut into chunks, which are summed one by one */
-    bool by_agents; /* every agent updates its own part; false: chunk by chunk */
-    bool is_apart;  /* only owners have all floats; the node's vectors have some of them */
+    bool is_cut;    /* the range is cut into chunks, which are summed one by one */
+    bool by_agents; /* every agent updates its own part; false: it is updated chunk by chunk */
+    bool is_apart;  /* only all owners together have all floats: a node's vectors lack some */
 
-    /* Allocates the tables that determine the size of the node's memory, before that is mapped. */
+    /* Called before the node's memory is mapped: allocates the tables that determine its size. */
     dt_status (*reserve)(struct dt_exchange *x, struct dt__layout *layout);
     /* Returns how many bytes of a range, from its start, a vector of the node has. NULL: all. */
     size_t (*bytes)(const struct dt_exchange *x, const struct dt__range *range, enum dt__use use);
-    /* Take memory for the node, or for a replica in place of whole gradients. */
+    /* Take this kind's part of the node's memory from shm. map: what it needs once per node;
+     * map_replica: what a replica writes instead of whole gradients. */
     void (*map)(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm);
     void (*map_replica)(const struct dt_exchange *x, struct dt__node_memory *memory, int replica,
                         struct dt__shm *shm);
@@ -177,12 +184,13 @@ struct dt__kind {
     /* Sums and updates this agent's part of a range, in a step on one node. Returns how much of the
      * bucket's `increment` this completes. */
     uint32_t (*update)(struct dt_exchange *x, const struct dt__range *range);
-    /* Adds the squares of this agent's sums of a range to the norm; for whole floats, of those in
-     * `at`. */
+    /* Adds to the norm the squares of the sums that this agent has of a range; of whole floats only
+     * those in `at`. */
     void (*squares)(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
                     struct dt__norm *norm);
     /* Collective over the trainers. Moves a range of the first `vectors` vectors between its owners
-     * and the bank. Numbers after the spec's vectors are the errors of groups' sums. */
+     * and the bank. A vector whose number is spec.vectors or more is the rounding error of a
+     * group's sums. */
     void (*move)(struct dt_exchange *x, const struct dt__range *range, bool to_bank, int vectors);
 };
 extern const struct dt__kind dt__whole_kind, dt__touched_kind, dt__distributed_kind, dt__tiles_kind,
@@ -206,15 +214,17 @@ struct dt__backend {
 };
 extern const struct dt__backend dt__node_backend, dt__owners_backend, dt__reduce_backend;
 
-/* The stages in which the nodes' first agents distribute what each node asks for. In stage i a node
- * sends its asks, and those of the stride - 1 nodes before it, to the nodes k stride after it, 0 <
- * k < DT__ASKS_RADIX, where stride is DT__ASKS_RADIX^i. A few nodes take one stage, in which each
- * sends to each; in a tree each message would queue after the gradients in its connection. 512
- * nodes take three stages, with 31 messages instead of 511. */
+/* The nodes' first agents exchange the asks of all nodes in stages. In stage i, let stride be
+ * DT__ASKS_RADIX^i. Before the stage, a node knows the asks of stride nodes: its own, and those of
+ * the nodes just before it. In the stage it sends these to the nodes that are k * stride after it,
+ * where k is 1, 2, ..., DT__ASKS_RADIX - 1. Up to DT__ASKS_RADIX nodes take one stage, in which
+ * each node sends to all others. (A tree would take several stages, and in each of them a message
+ * would wait for the gradients before it in its connection.) 512 nodes take three stages, in which
+ * a node sends 31 messages instead of 511. */
 struct dt__asks {
     int64_t stride; /* of the next stage; 0: no stage of this step has started */
     int out, in[DT__ASKS_RADIX];
-    int come, left; /* messages of the last stage: received; in flight */
+    int come, left; /* of the last stage: messages to be read from `in`; requests in flight */
 };
 
 /* Several nodes: what remains before the norm is known and updates may start. Only sum_norm.c
@@ -232,7 +242,7 @@ struct dt__layout {
     int chunks;
     size_t grain;    /* of slices, in floats: a cache line, or a block of the wire or of the norm */
     bool is_one_cut; /* slices are cut from the whole vector, so each norm block has one owner */
-    /* norm blocks that several owners of rows share, in rising order; NULL: none */
+    /* numbers of the norm blocks that have rows of several owners, ascending; NULL: none */
     const struct dt_touched *edge;
     size_t acted, own; /* floats of the chunks that this agent acts for; of those that it owns */
     size_t byte_count; /* size of x->bytes */
@@ -243,21 +253,23 @@ struct dt__node_memory {
     struct dt__shared shared;
     struct dt__control *control;
     /* Weights; on the bank's node also the optimizer state. Of distributed rows a node has only the
-     * weights that it has pulled, contiguous. */
+     * weights of the rows that it has pulled, one after another. */
     float *vectors[DT_EXCHANGE_VECTORS];
     float **slot; /* (R) gradients of the node's replicas; NULL for others */
     float *sums;  /* (P) sums that wait for the norm; NULL: the norm is not needed */
-    /* (norm_count) norms: of this node's agents, 0 elsewhere; all_norms: of all nodes. After the
-     * blocks come spec.norm.measures, spec.norm.squares, and the squares of shared blocks
-     * (layout->edge). */
+    /* (norm_count) norms: the values that this node's agents computed, and 0 for all others;
+     * all_norms: the sum of all nodes' norms. The values are one per norm block, then
+     * spec.norm.measures measures, spec.norm.squares further squares, and the squares of all floats
+     * of shared blocks (layout->edge). */
     double *norms, *all_norms;
     size_t norm_count;
     /* (spec.copies bytes) shared by the node; NULL: no matrix is updated tile by tile */
     void *copies;
     void **factors; /* (R) factors of the node's replicas; entries are NULL where gradients are
                      * whole */
-    /* Whole vectors on the bank's node, if only owners have all rows or parts: the start values,
-     * and the place to gather into, as large as the model and its state. Large books are in an
+    /* Books are whole vectors on the bank's node, for an exchange in which only the owners together
+     * have all floats (or with spec.tail). Training starts from them, and the owners' floats are
+     * gathered into them. They are as large as the model and its state; large ones are in an
      * unnamed file, of which the kernel keeps in memory what fits. NULL: no books. */
     struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
@@ -279,7 +291,7 @@ struct dt__step {
     uint32_t steps;    /* steps that this agent has completed */
     uint32_t all_done; /* value of `ended` when all the node's workers have done this step */
     struct dt_update_info info;
-    int open;       /* 1: the step is pending; 0: the step and the agreement are done */
+    int open;       /* 1: the step is pending; 0: it is done, and all asks are known */
     uint32_t spans; /* synchronization points passed */
     struct dt__asks asks;
 };
@@ -304,10 +316,11 @@ struct dt_exchange {
     struct dt__scratch scratch;
     unsigned char *bytes;              /* received or rounded sums and updates (struct dt__chunk) */
     float *state[DT_EXCHANGE_VECTORS]; /* (own) optimizer state, except on the bank's node */
-    /* (groups) rounding errors of a group's sum: (P) in the node's memory on the bank's node;
-     * (acted) on the node that holds the group; (own) if no node holds the whole group */
+    /* (errors) for each group the rounding errors of its sum: on the bank's node (P) floats in the
+     * node's memory; on another node that holds the whole group (layout->acted) floats; if no node
+     * does, (layout->own) floats */
     float **error;
-    int errors;            /* groups whose errors are kept; 0: nothing is rounded */
+    int errors;            /* groups, if sums are rounded; else 0 */
     struct dt__rows *rows; /* row-sparse ranges; NULL: none */
     /* State of a step, each written only by the file of that name; NULL: not used in this
      * exchange. */
@@ -346,12 +359,12 @@ int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, i
 /* Returns the bytes of a partial sum of the chunk. rounded: the sum covers a whole group, and
  * travels rounded. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool rounded);
-/* Returns the address of a partial sum of the chunk. Another node's sum is received there; this
- * node's sum is sent from there, from the first replica's slot if the sum covers only part of a
- * group. */
+/* Returns the address of a partial sum of the chunk, to which another node's sum is received, and
+ * from which this node's sum is sent. If this node's sum covers only part of a group, the address
+ * is in the slot of the sum's first replica. */
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int partial);
-/* Returns where the chunk's new weights, or their rounded update, are sent from or received. NULL:
- * they are not sent. */
+/* Returns the address of the chunk's new weights or, if it is rounded, of its update; messages are
+ * sent from there and received there. NULL: they are not sent. */
 unsigned char *dt__update_at(const struct dt_exchange *x, const struct dt__chunk *chunk);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
@@ -386,7 +399,8 @@ static inline struct dt__floats dt__block_at(struct dt__floats floats, size_t at
 }
 /* Returns the squares of a block that several agents share; NULL: one agent has all of it. */
 double *dt__edge_squares(const struct dt__norm *norm, size_t block);
-/* Adds the squares of those floats of [offset, offset + n) that count. sum points at the first. */
+/* Adds the squares of those floats of [offset, offset + n) that are in norm->at. `sum` is the
+ * address of float `offset`. */
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
 /* Computes the blocks of the norm for this agent's rows, and for the whole floats in `at`, which
  * must be whole blocks. sum: indexed like the whole vector. */
@@ -395,7 +409,7 @@ void dt__norm_blocks(struct dt_exchange *x, const float *sum, struct dt__floats 
 void dt__norm_publish(struct dt_exchange *x, const double *norms);
 /* Takes memory for the norm from shm, if the norm is needed. */
 void dt__norm_map(const struct dt_exchange *x, struct dt__node_memory *memory, struct dt__shm *shm);
-/* Sums an owned chunk, and measures the sum, if the norm is needed. */
+/* If the norm is needed, sums an owned chunk and measures the sum; otherwise does nothing. */
 void dt__norm_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* For several nodes. _begin starts a step; _advance does what can be done now, and returns whether
  * it did anything. */
@@ -412,7 +426,7 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Updates the weights of an owned chunk, from x->memory->sums or, without the norm, from the sum
  * that it computes in the same pass. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Functions of the kinds of which each node has all floats. */
+/* Functions for the kinds of range of which each node has all floats. */
 void dt__whole_squares(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
                        struct dt__norm *norm);
 void dt__whole_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank,
@@ -422,7 +436,7 @@ void dt__whole_move(struct dt_exchange *x, const struct dt__range *range, bool t
 void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
                        float *out[DT_EXCHANGE_VECTORS]);
 float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group);
-/* Adds up all partial sums of this node in the slot of the first one, which becomes the node's
+/* Adds all partial sums of this node into the slot of the first one. The result is the node's
  * operand of MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 

@@ -1,12 +1,13 @@
 /* The exchange on one host. All ranks share memory: each replica's gradient is in its slot, and
  * there is one copy of the weights.
  *
- *   worker 0, 1, 2   gradients ... ended | agreed | sum, update own chunks | next forward reads
+ *   each worker   gradients ... `ended` | `agreed` | sum and update own chunks | next forward pass
  *
  * Sums start when all workers have ended the step, because the sum of a slice needs every slot.
  * Then each worker sums and updates its own chunks, rows and tiles in one pass over memory. Those
  * of the first layer come first, because the next forward pass needs them first. A waiting worker
- * sleeps on an event count. Costs: no message; two events a worker, and one a bucket. */
+ * sleeps on an event count. Costs per step: no message; each worker counts one event when its
+ * gradients are written, and one for each bucket that it has updated. */
 #include "comm/exchange.h"
 
 static bool node_applies(const struct dt_exchange *x)
@@ -14,8 +15,9 @@ static bool node_applies(const struct dt_exchange *x)
     return x->topo->nodes == 1;
 }
 
-/* Agrees on what ranks ask for. The last worker to end the step collects the asks; those made until
- * then end the span after this step. Returns what all ranks ask for. */
+/* Agrees on what ranks ask for. The last worker to end the step collects what the others and the
+ * bank have asked for by then; if that is anything, the span ends after this step. Returns what all
+ * ranks ask for. */
 static int node_agree(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;
@@ -25,7 +27,8 @@ static int node_agree(struct dt_exchange *x)
     return control->agreed_asks[x->step->tick & 1];
 }
 
-/* Sums this agent's chunks, and the squares of its blocks. Returns once the norm is known. */
+/* Sums this agent's chunks, computes its blocks of the norm, and waits until the norm of all blocks
+ * is known. */
 static void node_norm(struct dt_exchange *x)
 {
     struct dt__control *control = x->memory->control;

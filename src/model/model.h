@@ -15,15 +15,16 @@ enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
 /* ---- BLAS ----------------------------------------------------------------------------------- */
 
 /* Chooses the kernel of matrix products; `kernel` is a value of run.kernel. Not collective. Call it
- * before the process's first product, because this call loads OpenBLAS, which reads its kernel
- * once. Without this call the kernel is "auto". DT_EUSAGE: this machine cannot run the kernel.
- * DT_EIO: there is no OpenBLAS. */
+ * before the process's first product: OpenBLAS chooses its kernel only once, when this call or the
+ * first product loads it. Without this call the kernel is "auto". DT_EUSAGE: this machine cannot
+ * run the kernel. DT_EIO: there is no OpenBLAS. */
 dt_status dt__blas_select(const char *kernel);
-/* Chooses the products of run.precision=bf16: operands in bf16, sums in f32. Call it before
- * dt__blas_select. Takes the fastest that this CPU has, or the one that `kernel` names after
- * "-bf16-": amx, avx512 or reference. *out_native false: the CPU has none, so operands are rounded
- * to bf16 and multiplied in f32. kernel NULL: later products are in f32, and dt__blas_kernel names
- * an f32 kernel. DT_EUSAGE: the CPU lacks the kernel. */
+/* Chooses the kernel of run.precision=bf16, whose products have operands in bf16 and sums in f32.
+ * Call it before dt__blas_select. Without a "-bf16-" in `kernel`, it is the fastest that this CPU
+ * has; otherwise it is the one named after "-bf16-": amx, avx512 or reference. *out_native false:
+ * the CPU has none, so operands are rounded to bf16 and multiplied in f32. kernel NULL: later
+ * products are in f32, and dt__blas_kernel names an f32 kernel. DT_EUSAGE: the CPU lacks the
+ * kernel. */
 dt_status dt__bf16_select(const char *kernel, bool *out_native);
 /* Returns the kernel for this CPU, looked up in a table by vector instructions and CPU model:
  * "oneDNN", or one of OpenBLAS's ("Haswell", ...). NULL: the CPU is not in the table, and OpenBLAS
@@ -54,22 +55,21 @@ struct dt_model_desc {
     int loss;     /* enum dt_loss; auto: the task's default loss */
     double huber_delta; /* for DT_LOSS_HUBER; in standard deviations if targets have units */
     char *quantiles;    /* for DT_LOSS_QUANTILE: "0.1,0.9"; else may be NULL */
-    /* with an embedding or an encoding: how many of the features, from the first, are numbers; else
-     * 0 */
+    /* with an embedding or an encoding: the first `dense` features are numbers; else 0 */
     int dense;
     int categories;      /* with an embedding or an encoding: number of category columns; each row
                           * has one entry per column; else 0 */
     int encode;          /* enum dt_encode, for numbers; none: the other encode_ members are 0 */
-    int encode_columns;  /* number of encoded columns: a batch has a z for each */
-    int encode_width;    /* inputs for each encoded column, besides z */
+    int encode_columns;  /* number of encoded columns; a batch has a z (encoding.h) for each */
+    int encode_width;    /* number of inputs for each encoded column, not counting z */
     int encode_count;    /* floats in encode_table */
     float *encode_table; /* column after column: frequencies (cosine) or edges of bins (ple) */
-    /* Dense layers with at least this many weights become split ones (an output layer only if it
-     * has many classes); 0: none. It is 0 in the description of a created model, whose text names
-     * the split layers. */
+    /* Dense layers with at least this many weights are split (the output layer only if it has many
+     * classes); 0: none. In the description of a created model it is 0, because there `layers` says
+     * which layers are split. */
     int64_t split;
-    int parts; /* number of parts of a split layer: a layer with fewer outputs stays whole; 0: no
-                * limit */
+    int parts; /* number of parts of a split layer; a layer with fewer outputs than this is not
+                * split; 0: no such limit */
 };
 void dt__model_desc_free(struct dt_model_desc *desc);
 /* Computes the number of outputs per target: the number of quantiles, or 1. DT_EUSAGE:
@@ -78,7 +78,7 @@ dt_status dt__model_desc_each(const struct dt_model_desc *desc, int *out);
 
 /* Writes the network's text to model.layers: the given text, checked and in canonical form, or the
  * expansion of the short form (model.kind, hidden, activation and dropout). DT_EUSAGE: the text or
- * the short form is wrong; both are given; or model.task does not have this train.loss. */
+ * the short form is wrong; both are given; or train.loss is not a loss of model.task. */
 dt_status dt__model_resolve(struct dt_config *config);
 
 /* A named array of parameters, row-major in the flat vector. Code that saves, prints, initialises
@@ -102,7 +102,8 @@ struct dt_tensor {
 struct dt_targets {
     bool classes; /* a target is a class; else numbers */
     bool units;   /* targets may be standardised for training: (value - mean) / std */
-    /* numbers: the allowed range, and the same as text for messages; expected NULL: any number */
+    /* if targets are numbers: the allowed range, and `expected`, a text for messages that says the
+     * same; expected NULL: any number is allowed */
     double least, greatest;
     const char *expected;
 };
@@ -130,17 +131,18 @@ struct dt_own_loss {
 /* What the outputs of a network mean, and the units of their values. */
 struct dt_outputs {
     int count;
-    int each, middle; /* outputs per target; among these, the index of the output used where one
-                       * value per target is needed */
+    /* each: number of outputs per target; middle: index of the one of these that is used where one
+     * value per target is needed */
+    int each, middle;
     float quantile[DT_MAX_QUANTILES]; /* (each) for DT_LOSS_QUANTILE, ascending */
     int link;                         /* enum dt_link */
     float delta;                      /* of DT_LOSS_HUBER, in the units of the outputs */
     const struct dt_own_loss *own;    /* NULL: the loss is a row of the table */
     float *mean, *std;                /* (count / each) units of the targets; NULL: an output is the
                                        * value itself */
-    /* Classification: the network multiplies its outputs by `cool`, 1 / temperature. Two classes: a
-     * row is of class 1 if its logit is above `cut`; `positive` is the class that metrics call
-     * positive. */
+    /* Classification: the network multiplies its outputs by `cool`, which is 1 / temperature. With
+     * two classes, a row is of class 1 if its logit is above `cut`; `positive` is the class that
+     * metrics call positive. */
     float cool, cut;
     int positive;
     float *least, *greatest; /* (count / each) limits of values, or NULL: none */
@@ -165,15 +167,17 @@ struct dt_model {
     struct dt_model **member; /* (members) models of model.layers=mean(...); such a model has no
                                * layers */
     int members;
-    int fold, folds; /* the mean is over members fold, fold + folds, ...; folds 0: over all */
+    /* the mean is over the members with the numbers fold, fold + folds, fold + 2 * folds, ...;
+     * folds 0: over all members */
+    int fold, folds;
     size_t features; /* number per row */
     size_t inputs;   /* inputs of the first layer: features and their encodings */
     int classes;     /* 2 for one logit; 0: the model predicts values */
     struct dt_outputs outputs;
     size_t params; /* floats in the flat vector, P */
-    /* The first `trained` floats are trained; the state tensors follow. No optimizer touches these:
-     * their gradient is rows * (new value - value seen), and an update adds this divided by
-     * rows. */
+    /* The first `trained` floats are trained; the state tensors follow. State tensors are not
+     * updated by an optimizer. Their "gradient" is rows * (new value - old value), summed like the
+     * others, and an update adds this sum divided by the number of rows. */
     size_t trained;
     /* The tensors of split layers follow the first `shared` floats. They are trained, too, but a
      * worker has only parts of them (split.h). */
@@ -184,9 +188,9 @@ struct dt_model {
     struct dt_tensor *tensor;
     size_t tensors;
     size_t row_sparse; /* number of row-sparse tensors */
-    /* A bucket is the range of the flat vector that one layer with parameters trains. Buckets are
-     * in the order of layers; one more at the end holds the state tensors of all layers. The bucket
-     * of a split layer is empty. */
+    /* A bucket is the range of the flat vector that holds the trained parameters of one layer.
+     * Buckets are in the order of layers; if there are state tensors, one more bucket at the end
+     * holds those of all layers. The bucket of a split layer is empty. */
     size_t *bucket_end; /* (buckets) */
     int buckets;
 
@@ -221,26 +225,26 @@ const struct dt_tensor *dt__model_row_sparse_tensor(const struct dt_model *model
  * frees it. */
 dt_status dt__model_table(const struct dt_model *model, char **out);
 
-/* Computes the initial weights, a pure function of seed and layer: He normal for layers before an
- * activation other than tanh and sigmoid, Glorot uniform for other layers, normal with variance 1 /
- * width for embeddings, 0 for the linear path and for biases. Source: He et al. 2015, eq. 10;
- * Glorot and Bengio 2010, eq. 16. */
+/* Computes the initial weights, which depend only on the seed and the layer: He normal for layers
+ * before an activation other than tanh and sigmoid, Glorot uniform for other layers, normal with
+ * variance 1 / width for embeddings, 0 for the linear path and for biases. Source: He et al. 2015,
+ * eq. 10; Glorot and Bengio 2010, eq. 16. */
 void dt__model_init(const struct dt_model *model, uint64_t seed, float *params);
 
 /* Returns the bias of the output layer: one float per output, or per channel if the outputs are a
  * field. NULL: the output layer has no bias. */
 const struct dt_tensor *dt__model_output_bias(const struct dt_model *model);
-/* Writes the baseline: the outputs (nout), equal for all rows, that have the least loss over the
- * labels or targets of a batch (rows * nout below 2^31), weighted by its rows' weights. They are
- * log-odds, logarithms of frequencies, mean, median, quantiles, or the logarithm of the mean; for a
- * loss defined by the program, the mean. A class without rows counts as half a row. All positions
- * of a field have the same values. DT_EMEMORY. */
+/* Writes the baseline: of all outputs (nout) that are the same for every row, those with the least
+ * loss over a batch (rows * nout below 2^31), with its rows' weights. Depending on the loss they
+ * are log-odds, logarithms of frequencies, mean, median, quantiles, or the logarithm of the mean;
+ * for a loss defined by the program, the mean. A class without rows counts as half a row. All
+ * positions of a field have the same values. DT_EMEMORY. */
 dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch *batch,
                              float *out);
 
 /* Computes predictions from a network's outputs (rows, nout): probabilities (rows, classes);
  * probabilities (rows, nout) for several labels; or values in the targets' units (rows, nout) for
- * regression. out may be logits, if that memory is large enough. */
+ * regression. `out` may be the same pointer as `logits`, if the memory there is large enough. */
 void dt__model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
 /* Returns the name of the predictions: "probabilities" or "values". */
 const char *dt__model_answer(const struct dt_model *model);
@@ -249,8 +253,8 @@ const char *dt__model_answer(const struct dt_model *model);
 int dt__model_choose(const struct dt_model *model, const float *logits);
 
 /* Convert outputs to the space in which predictions of several networks are averaged, and back;
- * (rows, nout) both ways. The space has probabilities, or values in the units of outputs.
- * dt__model_predict turns the outputs of dt__model_from_mean into the mean. out may be the
+ * (rows, nout) both ways. In this space are probabilities, or values before units are applied.
+ * dt__model_from_mean returns outputs for which dt__model_predict gives the mean. out may be the
  * input. */
 void dt__model_to_mean(const struct dt_model *model, const float *logits, int rows, float *out);
 void dt__model_from_mean(const struct dt_model *model, const float *mean, int rows, float *out);
@@ -261,13 +265,14 @@ double dt__model_loss(const struct dt_model *model, const struct dt_batch *batch
 /* ---- network -------------------------------------------------------------------------------- */
 
 struct dt_network; /* activations and scratch of one thread of execution */
-/* Creates a network; max_rows >= 1. `precision` (enum dt_precision): of the operands of a
- * gradient's products, except the last layer's. The model must outlive the network. DT_EMEMORY. */
+/* Creates a network; max_rows >= 1. `precision` (enum dt_precision) is that of the operands of
+ * matrix products in dt__network_gradient; the last layer's are always f32. The model must outlive
+ * the network. DT_EMEMORY. */
 dt_status dt__network_create(const struct dt_model *model, int max_rows, int precision,
                              struct dt_network **out);
-/* Sets the copies of the weights of all factored matrices, each at its dt_factored.copy. The caller
- * keeps them equal to the weights of each gradient. NULL, the default: the network makes copies
- * itself. */
+/* Sets bf16 copies of the weights of all factored matrices, each at its dt_factored.copy. When a
+ * gradient is computed, the copies must be those of its weights. NULL, the default: the network
+ * makes copies itself. */
 void dt__network_set_copies(struct dt_network *network, const void *copies);
 /* dt__bf16_pack updates the copy of one tile of a factored matrix, which other cores may then read;
  * dt__bf16_pack_all updates the copies of `matrices` whole matrices. weights (P); copies: aligned
@@ -277,15 +282,15 @@ void dt__bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const 
 void dt__bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights,
                        void *copies);
 /* Reserves memory for gradients of batches with at most `entries` sparse entries; without this call
- * it grows on demand. */
+ * the memory grows on demand. */
 dt_status dt__network_reserve(struct dt_network *network, size_t entries);
 /* Makes each row's outputs in later forward passes independent of the other rows of its batch. */
 void dt__network_set_rowwise(struct dt_network *network);
-/* Declares that the caller's row-sparse tensors have only the rows of some inputs. `inputs` lists
- * these, ascending. The row of input j in a tensor whose row 0 belongs to input `first` is at index
- * (position of j in the list) - first from the tensor's offset. NULL, the default: the tensors are
- * whole. The list is borrowed and is read again with each batch; it must contain all inputs of the
- * batch. */
+/* Declares that the weights passed to this network have, of each row-sparse tensor, only the rows
+ * of the inputs in the ascending list `inputs`. If row 0 of a tensor belongs to input `first`, the
+ * row of input j is stored as the tensor's row number (position of j in the list) - first. NULL,
+ * the default: the tensors are whole. The list is borrowed and is read again with each batch; it
+ * must contain all inputs of the batch. */
 void dt__network_set_inputs(struct dt_network *network, const struct dt_touched *inputs);
 /* Adds the batch's inputs to a list for dt__network_set_inputs. Dense inputs are always added.
  * DT_EMEMORY. */
@@ -311,19 +316,21 @@ struct dt_network_hooks {
     void *arg;
 };
 
-/* Computes the gradient of a batch, forward and backward (rows <= max_rows; 0 rows zeroes the
- * gradient and calls the hooks).
+/* Computes the gradient of a batch of at most max_rows rows, by a forward and a backward pass. If
+ * the batch has no rows, zeroes the gradient and calls the hooks.
  *   params      (P) weights, read in place
- *   dropout     key of this draw's masks; the element of row r (in the draw) and column c of the
- *               dropout after layer l is drop number (l << 40) + r * nout + c; may be NULL if no
- *               layer has dropout. Kept units are scaled by 1 / (1 - rate)
+ *   dropout     key of the random numbers of this draw's masks. The dropout after layer l uses
+ *               number (l << 40) + r * nout + c for row r of the draw and column c. Units that
+ *               are not dropped are scaled by 1 / (1 - rate). NULL is allowed if no layer has
+ *               dropout
  *   accumulate  false: the gradient overwrites the slot; true: the gradient is added to it, so
  *               that a batch larger than max_rows can be computed in ranges of rows
  *   slot        written: the SUM over the rows of the gradient of the sample's loss (cross-entropy;
  *               squared error averaged over nout, of standardised targets if the model has
  *               units). slot.touched set: row-sparse tensors, in their order, have only their
  *               touched rows; needs a batch with a sparse part; rows of dense inputs always count
- *               as touched. slot.factors set: needs a batch without one, and accumulate false
+ *               as touched. slot.factors set: needs a batch without a sparse part, and
+ *               accumulate false
  *   out_loss    sum of the samples' losses, in double, in the targets' units; may be NaN: the
  *               caller checks
  * DT_EMEMORY: a product failed; the hooks of the remaining buckets have not been called. */
@@ -332,22 +339,22 @@ dt_status dt__network_gradient(struct dt_network *network, const float *params,
                                bool accumulate, struct dt_slot slot, double *out_loss,
                                const struct dt_network_hooks *hooks);
 
-/* A stop in a gradient that is computed in stretches, for models with split layers. The network
+/* A place where the computation of a gradient stops, for models with split layers. The network
  * stops before the product of each split layer, once forward and once backward, and the caller
  * computes the product for the rows of all replicas together (split.h). */
 struct dt_network_stop {
     int split; /* index of the split layer; -1: the gradient is complete */
     bool backward;
     const float *x; /* forward: (rows, nin) */
-    float *y;       /* forward, written by the caller: (rows, nout) x W + bias ... */
-    float *delta;   /* backward: (rows, nout) gradient by y ... */
-    float *dx;      /* backward, written by the caller: (rows, nin) gradient by x; NULL: not
+    /* y and delta are not used for an output layer, whose outputs and loss the caller computes */
+    float *y;     /* forward, written by the caller: (rows, nout) x W + bias */
+    float *delta; /* backward: (rows, nout) gradient by y */
+    float *dx;    /* backward, written by the caller: (rows, nin) gradient by x; NULL: not
                      * needed */
-    /* ... y and delta are not for an output layer, whose outputs and loss the caller computes. */
 };
-/* Starts such a gradient. The arguments are those of dt__network_gradient, and must stay unchanged
- * until the end; the slot needs only the model's shared floats. A batch without rows has no
- * stops. */
+/* Starts a gradient with stops. The arguments are those of dt__network_gradient, and must stay
+ * unchanged until the end; the slot needs only the model's shared floats. A batch without rows has
+ * no stops. */
 dt_status dt__network_begin(struct dt_network *network, const float *params,
                             const struct dt_batch *batch, const struct dt_rng *dropout,
                             struct dt_slot slot, const struct dt_network_hooks *hooks);
@@ -379,9 +386,9 @@ bool dt__model_dense(const struct dt_model *model, int index, struct dt_split_la
  * gradient by them, are in blocks (split.h): a block is (rows, inputs of the block), at offset
  * max_rows * (inputs before the block). The part's weights are (nin, columns). */
 struct dt_split_part;
-/* Creates a part. precision: as for dt__network_create. first: a part of the same layer that runs
- * before this one in each pass, and whose rounded inputs this one uses; NULL: this part rounds the
- * inputs itself. DT_EMEMORY. */
+/* Creates a part. precision: as for dt__network_create. first: another part of the same layer,
+ * which is computed before this one in each pass. It has rounded the inputs already, and this part
+ * uses its result; NULL: this part rounds them itself. DT_EMEMORY. */
 dt_status dt__split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
                                 int precision, const struct dt_split_part *first,
                                 struct dt_split_part **out);
@@ -399,14 +406,15 @@ dt_status dt__split_part_backward(struct dt_split_part *part, size_t block, int 
 void dt__split_part_bias(const struct dt_split_part *part, int rows, const float *delta,
                          float *bias_grad);
 
-/* Computes softmax and cross-entropy of one part of the outputs, when workers have only parts of
- * them. Sums over the parts are made in the order of the parts.
- *   z      (rows, n) outputs begin, begin + 1, ...; overwritten with e^(z - most)
+/* Computes one part's contribution to softmax and cross-entropy, when each worker has only parts of
+ * the outputs. dt__softmax_join adds the contributions in the order of the parts.
+ *   z      (rows, n) outputs begin, begin + 1, ...; overwritten with e^(z - out->most)
  *   label  (rows) */
 void dt__softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
                       struct dt_softmax_part *out);
-/* Combines the parts. part: (parts, stride), whose first `rows` per part are used, and overwritten
- * with the answers (dt_softmax_part). Returns the sum of the rows' losses. */
+/* Combines the parts. part: (parts, stride) structs, of which the first batch->rows of each part
+ * are used, and overwritten with the answers to that part (dt_softmax_part). Returns the sum of the
+ * rows' losses. */
 double dt__softmax_join(const struct dt_batch *batch, int parts, size_t stride,
                         struct dt_softmax_part *part);
 /* Replaces the z that dt__softmax_part wrote by the gradient of the loss by the outputs. */
@@ -422,16 +430,18 @@ struct dt_optimizer {
     const char *state_name[2]; /* as in the checkpoint: "momentum", "square", ... */
     int states, vector[2];     /* number of states of this rule, and the index of each one's
                                 * vector */
-    /* its rates fall by themselves: no schedule changes them, and a linear model starts at 0 */
+    /* the rule lowers its rates itself: no schedule changes them, and the weights of a linear model
+     * start at 0 */
     bool own_rates;
 };
 enum { DT_MAX_STATE = 2 };
-/* Sets the rule of train.optimizer; if `wide`, the rule of the linear path, which has its kind's
- * default epsilon if train.optimizer is of another kind. */
+/* Sets the rule of train.optimizer, or if `wide` that of train.wide_optimizer, for the linear path.
+ * If the two are of different kinds, the linear path's rule has the default epsilon of its kind. */
 void dt__optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide);
 /* Assigns vectors to the states of two rules, which update different tensors. A state of the second
- * rule uses the vector with the same name; else a new vector; else, if there are already
- * DT_MAX_STATE, a vector of another name, which is then renamed to its number:
+ * rule uses the vector of the same name. If there is none, it uses a new vector. If there are
+ * already DT_MAX_STATE vectors, it uses one of another name, which is renamed to "state" and its
+ * number:
  *
  *   train.optimizer       linear path       vectors             the linear path's states are in
  *   adagrad: square       ftrl: z, square   square, z           z: 1, square: 0
@@ -451,9 +461,9 @@ struct dt_factors {
     float unbias1;     /* lamb: 1 / (1 - beta1^t) */
     float l1;          /* ftrl */
 };
-/* Computes the factors, which are the same for all parameters. Call it once per update, not per
- * range. (Computing them for each block of 2,048 floats cost a tenth of adam's update: two powers
- * and a cosine.)
+/* Computes the factors, which are the same for all parameters. Call it once per update, not once
+ * per range. (They take two powers and a cosine: computing them for each block of 2,048 floats took
+ * a tenth of the time of adam's update.)
  *   step     number of updates before this one; 0 for the first (bias correction)
  *   lr       learning rate
  *   scale    factor on the gradient (1 / samples, times the clip factor) */
@@ -524,11 +534,12 @@ dt_status dt__metrics_create(const struct dt_model *model, const struct dt_confi
                              struct dt_metrics **out);
 void dt__metrics_destroy(struct dt_metrics *metrics);
 void dt__metrics_reset(struct dt_metrics *metrics);
-/* Leaves out auc and average_precision, which sort all rows, unless eval.metric is one of them. */
+/* Makes later evaluations leave out auc and average_precision, which sort all rows, unless
+ * eval.metric is one of them. */
 void dt__metrics_limit(struct dt_metrics *metrics);
 
 /* Computes the sums of one chunk from its logits (rows, nout) into `sums`. confusion: (classes,
- * classes) counts, true class major, which are added to; or NULL. */
+ * classes) counts, to which the chunk's are added, one row per true class; or NULL. */
 void dt__metrics_chunk(const struct dt_model *model, const float *logits,
                        const struct dt_batch *batch, double *sums, uint64_t *confusion);
 /* Adds a chunk's sums. Call it in the order of chunks. */
@@ -556,7 +567,7 @@ struct dt_target_score {
 /* Computes the scores of target number `target`, counted from 0. Returns false if there are no more
  * targets, or the task predicts classes. */
 bool dt__metrics_target(const struct dt_metrics *metrics, int target, struct dt_target_score *out);
-/* Returns the counts (classes, classes), true class major, for reading or adding; NULL for
+/* Returns the counts (classes, classes), one row per true class, for reading or adding; NULL for
  * regression and for more than DT_MAX_CONFUSION classes. */
 uint64_t *dt__metrics_confusion(struct dt_metrics *metrics);
 /* Scores of each class; NaN: the class was never predicted, or is not in the data. */
@@ -564,7 +575,7 @@ struct dt_class_scores {
     size_t classes;
     double *precision, *recall, *f1, *rows; /* (classes) each */
 };
-/* Computes the scores from counts (classes, classes), true class major. Free `precision` with
+/* Computes the scores from counts (classes, classes), one row per true class. Free `precision` with
  * dt_free: the other arrays are in the same allocation. DT_EMEMORY. */
 dt_status dt__class_scores_make(const uint64_t *confusion, size_t classes,
                                 struct dt_class_scores *out);
@@ -580,8 +591,8 @@ struct dt_metric_score {
     double value;
     bool more_is_better;
 };
-/* Selects the metric of eval.metric; auto is resolved by the task. values NULL: `value` is NaN.
- * DT_EUSAGE: the metric does not exist for this model. */
+/* Selects a metric by `metric`, a value of eval.metric; for auto the task determines it. values
+ * NULL: `value` is NaN. DT_EUSAGE: the metric does not exist for this model. */
 dt_status dt__metric_pick(const struct dt_model *model, int metric,
                           const struct dt_metric_values *values, struct dt_metric_score *out);
 /* Returns true if larger values of the metric `name` are better, or if the name is unknown. */

@@ -1,7 +1,8 @@
 /* Training, span by span, and the table of steppers.
  *
  *   dt__steps_run           span, synchronization point, span, ...
- *     span                  begin, steps, settle of the stepper in use
+ *     span                  calls the stepper in use: begin once, step in a loop, settle once;
+ *                           its step is one of these:
  *       plain_step          one step of sync training (sync_step.c)
  *       local_step          a round of local steps (local.c)
  *       async_step          one gradient of async training (async_train.c) */
@@ -32,8 +33,8 @@ dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill)
     return steps->stepper->open(job, steps, fill);
 }
 
-/* Changes the stepper (train.local_after). The new stepper's exchange takes over weights and
- * state. */
+/* Changes from the stepper in use to the one for the next step (train.local_after). The new
+ * stepper's exchange starts with the weights and optimizer state of the old one. */
 static dt_status stepper_change(struct dt_job *job)
 {
     job->steps->stepper->gather(job);
