@@ -102,8 +102,8 @@ struct dt_softmax_part {
     float most;  /* largest output of the part */
     float sum;   /* sent: sum of e^(output - most); received: factor for these terms in the
                   * gradient */
-    float label; /* sent: output of the row's label if the part has it, else 0; received: the row's
-                  * weight */
+    float label; /* sent: output of the row's label if the part contains it, else 0; received: the
+                  * row's weight */
 };
 
 /* Returns the start of range `index` when 0..n-1 is cut into `count` equal ranges; for index =

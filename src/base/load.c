@@ -11,8 +11,8 @@ static const char *const FILES[] = {
 #include "base/library_files.h"
 };
 
-/* Without RTLD_DEEPBIND each symbol would first be searched for in all libraries of the program.
- * The address sanitizer does not support it. */
+/* RTLD_DEEPBIND keeps symbols from being searched for first in all libraries of the program. The
+ * address sanitizer does not support it. */
 #if defined(RTLD_DEEPBIND) && !DT__ASAN
 enum { MODE = RTLD_LAZY | RTLD_LOCAL, MODE_ALONE = MODE | RTLD_DEEPBIND };
 #else

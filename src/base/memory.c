@@ -132,7 +132,7 @@ void dt__arena_free(struct dt__arena **arena)
 
 /* ---- more than memory ------------------------------------------------------------------------ */
 
-/* In front of the memory that dt__alloc_backed returns. */
+/* The header in front of the memory that dt__alloc_backed returns. */
 struct backing {
     _Alignas(ALIGNMENT) size_t bytes; /* length of the mapping; 0: the memory is from dt__alloc */
 };
