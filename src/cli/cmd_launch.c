@@ -9,7 +9,7 @@
  * on ranks and hosts, so fewer of them give the same result.
  *
  * Signals are passed on: the first one asks the job to stop at a checkpoint, the second one ends
- * it. mpirun has a process group of its own, so ^C reaches it only through this program. */
+ * it. mpirun has a separate process group, so ^C reaches it only through this program. */
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -34,7 +34,7 @@
 #include "state/state.h"
 
 /* Time for mpirun to exit after an error line, or after the last rank of this host has ended.
- * mpirun waits forever for a host whose link is cut, and sometimes for one of its own locks after a
+ * mpirun waits forever for a host whose link is cut, and sometimes for one of its locks after a
  * rank was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). As long as it has not
  * started any process, it gets three times as long. */
 static const double END_SECS = 20;
@@ -193,7 +193,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
 
 /* ---- a start -------------------------------------------------------------------------------- */
 
-/* What the job has printed last. */
+/* The last lines that the job has printed. */
 struct tail {
     char line[CLI_LINE], error[CLI_LINE]; /* the current line; the last error line without ERROR,
                                            * "": none */
@@ -420,7 +420,7 @@ static dt_status run_job(struct launch *launch, int slots, bool *out_reported)
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
     if (launch->saved) command[n++] = "run.resume=auto";
-    /* By default Open MPI notices a cut link only after 8 minutes, and ranks cannot report it
+    /* Open MPI notices a cut link only after 8 minutes by default, and ranks cannot report it
      * earlier. */
     setenv("OMPI_MCA_oob_tcp_keepalive_time", "20", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "5", 0);

@@ -30,7 +30,7 @@ struct stream {
     float *spread;             /* (BATCH, width) predict.spread: standard deviation over the
                                 * members; NULL: off */
     int32_t classes[BATCH];
-    /* what is written of a member: name and value in a JSON object; its name, or its value, in CSV */
+    /* the text that a member gets: name and value in a JSON object; name or value in CSV */
     enum { OBJECT, NAMES, VALUES } form;
     struct dt_json json;
     struct dt_text csv;          /* a line of CSV with a comma before each cell; empty: the names

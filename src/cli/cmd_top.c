@@ -25,7 +25,7 @@ struct view {
     const char *dir;
     struct dt_history *run;
     bool live; /* the run has a status; false: it has ended, or started less than two seconds ago */
-    /* kind of record that has the last step; after an early stop no train record has it */
+    /* kind of record that has the last step; after an early stop this is no train record */
     enum dt_record_kind reached;
     int width;    /* width of the terminal in columns */
     size_t lines; /* number of lines for ranks that fit */

@@ -47,7 +47,7 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_version(stdout);
         return DT_OK;
     }
-    /* Without a name the first command runs. */
+    /* The first command runs if no name is given. */
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command)
         argc--, argv++;
