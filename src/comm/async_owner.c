@@ -172,9 +172,9 @@ static int owner_target(const struct dt__slice *slice)
     return target;
 }
 
-/* Applies n gradients, in order, to floats [from, to), each of which changes. range: the range of
- * rows that has these floats, or NULL. Works block by block, in this core's cache. The new weights
- * of a block are copied out at once, because other cores' caches have the old ones. */
+/* Applies n gradients, in order, to floats [from, to). Each float changes. range: the range of rows
+ * that has these floats, or NULL. Works block by block, in this core's cache. The new weights of a
+ * block are copied out at once, because other cores' caches have the old ones. */
 static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
                          const struct dt_row_range *range, size_t from, size_t to)
 {

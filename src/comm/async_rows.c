@@ -1,5 +1,5 @@
-/* Touched rows (async_slots.h): their lists in a slot, and the row log, which tells which rows the
- * next buffer lacks.
+/* Touched rows (async_slots.h): their lists in a slot, and the row log, which shows the rows that
+ * the next buffer lacks.
  *
  * In shared memory a gradient has only those rows of a row-sparse range that its batch touched:
  * contiguous from the range's offset on, with their numbers in a list after the gradient.

@@ -2,7 +2,7 @@
  * windows, and the public functions, which choose between the two. */
 #include "comm/async_slots.h"
 
-/* In windows, sets a control word of this worker at all owners. */
+/* Sets a control word of this worker at all owners. Only for windows. */
 static void worker_post(struct dt_async *async, int word, uint64_t value)
 {
     for (int i = 0; i < async->slices; i++) {
@@ -11,7 +11,7 @@ static void worker_post(struct dt_async *async, int word, uint64_t value)
     }
 }
 
-/* In windows, rings the doorbells of the gradients that have left this rank, in order. */
+/* Rings the doorbells of the gradients that have left this rank, in order. Only for windows. */
 static void worker_ring(struct dt_async *async)
 {
     for (uint64_t slot; async->own.rung < async->own.sent; async->own.rung++) {

@@ -170,7 +170,7 @@ int dt__tree_split(int a, int b);
  * ranges, each host holds only the rows that its workers need next, and the owners hold the others.
  * With plain MPI_Reduce (reduce) the bank sums and updates everything. */
 
-/* What updates know of a step. */
+/* The facts about a step that updates use. */
 struct dt_update_info {
     uint64_t step; /* updates done before this one */
     double norm2;  /* squared norm of the gradient sum if spec.norm.needed; else 0 */
@@ -300,9 +300,9 @@ int dt__exchange_which(const struct dt_exchange *exchange); /* the kind in use *
  * memory is NULL. The bank's weights are always current; its optimizer state, and its node's books
  * if any, are those of the last dt__exchange_gather. */
 float *const *dt__exchange_vectors(struct dt_exchange *exchange);
-/* With spec.norm.needed, returns on workers (measures + squares) doubles: this node's contribution
- * to what updates must know; NULL without the norm. At most one rank writes each of them in a step,
- * before its last bucket is ready. The squares are added to info.norm2. */
+/* Returns on workers (measures + squares) doubles, this node's contribution to what updates must
+ * know; NULL unless spec.norm.needed. At most one rank writes each of them in a step, before its
+ * last bucket is ready. The squares are added to info.norm2. */
 double *dt__exchange_measured(struct dt_exchange *exchange);
 /* Returns what the updates of the last step knew. */
 struct dt_update_info dt__exchange_info(const struct dt_exchange *exchange);

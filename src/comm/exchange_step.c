@@ -38,8 +38,8 @@ int dt__asks_of_node(struct dt_exchange *x)
            atomic_load(&x->memory->control->bank_asks);
 }
 
-/* On a first agent, advances the stages of the agreement, once the node's workers have ended the
- * step. */
+/* Advances the stages of the agreement, once the node's workers have ended the step. Only for a
+ * first agent. */
 static bool advance_asks(struct dt_exchange *x)
 {
     struct dt__asks *asks = &step_of(x)->asks;

@@ -83,7 +83,7 @@ static bool advance_up(struct dt_exchange *x)
     return s->started + s->up + s->summed != before;
 }
 
-/* On the bank, which has all sums, computes the norm of the gradient. */
+/* Computes the norm of the gradient. Only for the bank, which has all sums. */
 static void make_norm(struct dt_exchange *x)
 {
     dt__norm_blocks(x, x->reduce->sum, (struct dt__floats){0, x->spec.params});
@@ -92,11 +92,11 @@ static void make_norm(struct dt_exchange *x)
     dt__norm_publish(x, x->memory->norms);
 }
 
-/* On the bank, updates the chunks that are summed (with the norm: all, once all are summed) and
- * sends their weights; on other ranks, receives them. Sums and weights have separate communicators,
- * so their calls need no common order. The bank does not wait for the agreement on what ranks ask
- * for, whose message is queued after megabytes of gradients: if the step turns out to have failed,
- * the run ends, and its weights are never saved. */
+/* Updates the chunks that are summed (with the norm: all, once all are summed) and sends their
+ * weights, on the bank; receives the weights on other ranks. Sums and weights have separate
+ * communicators, so their calls need no common order. The bank does not wait for the agreement on
+ * what ranks ask for, whose message is queued after megabytes of gradients: if the step turns out
+ * to have failed, the run ends, and its weights are never saved. */
 static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;

@@ -48,7 +48,7 @@ struct dt__range;
 struct dt__floats {
     size_t begin, end;
 };
-/* What a vector in the node's memory is used for. */
+/* The use of a vector in the node's memory. */
 enum dt__use { DT__WEIGHTS, DT__GRADIENT, DT__STATE };
 
 /* Returns the number of entries below `row` in a rising list. */

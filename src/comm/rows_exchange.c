@@ -10,9 +10,9 @@
  *   answer    the weights of these inputs, range by range, received where they are read
  *
  * A message is cut into chunks of DT__CHUNK floats, since for longer messages MPI would first ask
- * the receiver whether it is ready. The first chunk starts with the length, which tells the
- * receiver how many chunks follow. The rows of this step travel with the inputs of the next one, so
- * a step waits for two latencies, as for dense floats. A trip at the start of a span or in an
+ * the receiver whether it is ready. The first chunk starts with the length, from which the receiver
+ * knows how many chunks follow. The rows of this step travel with the inputs of the next one, so a
+ * step waits for two latencies, as for dense floats. A trip at the start of a span or in an
  * evaluation has no rows to sum, and only pulls weights. */
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct message {
 };
 
 /* A link between a node and an owner on another node, with the message between them. On the node,
- * the agent that acts for this owner has the link; at the other end, the owner has it. */
+ * the agent that acts for this owner has the link; at the other end, the owner does. */
 struct link {
     int node, owner; /* the sending node, and the owner's number among all owners */
     int rank;        /* the rank at the other end */
@@ -127,7 +127,7 @@ static void move_eager(struct dt_exchange *x, const struct link *link, int tag, 
                       (struct dt__envelope){sends, link->rank, tag, DT__EAGER});
 }
 
-/* On the owner, starts to receive the message up to byte `bytes`. */
+/* Starts to receive the message up to byte `bytes`. Only for the owner. */
 static void ask_rows(struct dt_exchange *x, struct link *link, size_t bytes)
 {
     move_eager(x, link, DT__TAG_ROWS, (unsigned char *)link->message + link->asked,
@@ -203,8 +203,8 @@ static void answer_own_node(struct dt_exchange *x)
     }
 }
 
-/* Processes a message of which all requested chunks have arrived. After the first chunk, requests
- * the rest. */
+/* Processes a message whose requested chunks have all arrived. After the first chunk, requests the
+ * remaining ones. */
 static void take_rows(struct dt_exchange *x, struct link *link)
 {
     if (link->asked < link->message->length) {

@@ -142,7 +142,8 @@ static bool norm_make(struct dt_exchange *x)
     return true;
 }
 
-/* On a first agent, starts to add the blocks of all nodes, once its node's blocks are complete. */
+/* Starts to add the blocks of all nodes, once this node's blocks are complete. Only for a first
+ * agent. */
 static bool norm_gather(struct dt_exchange *x)
 {
     const uint32_t all = x->step->tick * (uint32_t)x->topo->agents;

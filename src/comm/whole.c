@@ -223,8 +223,8 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
     dt__ranks_move(&x->all, keeper, to_bank, floats, floats, chunk->at.end - chunk->at.begin);
 }
 
-/* On the bank, copies floats of the first `vectors` vectors between its node's memory and the
- * books. */
+/* Copies floats of the first `vectors` vectors between the node's memory and the books. Only the
+ * bank has books. */
 static void copy_books(struct dt_exchange *x, struct dt__floats at, bool to_bank, int vectors)
 {
     const bool has_books = x->world->is_bank && x->memory->books[0];

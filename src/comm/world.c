@@ -316,7 +316,7 @@ static void world_free(struct dt_world *world)
     dt_free(world); /* `inside` is in the same allocation */
 }
 
-/* In many MPIs MPI_Finalize waits for all ranks, and the watchdog does not cover that. So all ranks
+/* MPI_Finalize of many MPIs waits for all ranks, and the watchdog does not cover that. So all ranks
  * first meet under the watchdog, since the bank may be saving until then; nothing takes long after
  * that. A job that has failed has its exit code, and has printed the reason, so it may be ended
  * soon. Ending a healthy job costs it its exit code, so it gets at least LEAST_SECS, however short
@@ -340,7 +340,7 @@ void dt__world_end(struct dt_world *world, dt_status status)
                         ? "dtrain: error: the run is complete, but a rank hangs as MPI ends\n"
                         : NULL);
     if (world) world_free(world);
-    /* In MPICH's MPI_Finalize over TCP, each rank asks every other rank for a last message (UCX). A
+    /* MPICH's MPI_Finalize over TCP (UCX) has each rank ask every other rank for a last message. A
      * rank that sent its own message from inside an earlier call may get none itself: the first
      * rank has finished by then, and no longer listens (MPICH 4.0.2: 3 of 10 ends hung). So all
      * ranks leave that earlier call first. */
@@ -382,7 +382,7 @@ static void number_workers(struct dt_world *world)
         if (world->rank_of[w] == world->rank) world->worker = w;
 }
 
-/* In a job without workers the bank is its own worker. */
+/* Sets the roles of this rank. The bank of a job without workers is its own worker. */
 void dt__world_set_roles(struct dt_world *world, bool dedicated)
 {
     const int rank = world->rank, size = world->size;
