@@ -229,8 +229,8 @@ dt_status dt__config_check(const struct dt_config *config, int size)
 
 /* ---- a resume -------------------------------------------------------------------------------- */
 
-/* With train.schedule=plateau evaluations set the learning rate, so the keys of an evaluation
- * change the bits. */
+/* Evaluations set the learning rate if train.schedule=plateau, so the keys of an evaluation change
+ * the bits. */
 static bool steers_plateau(const struct dt_config *before, const struct dt_config *now,
                            const char *key)
 {
@@ -299,7 +299,7 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
 /* Refuses two kinds of change of RECORDED keys; a dt_change_fn whose arg is the current
  * configuration.
  * - Rates of ftrl: it computes the weights from its sums with the current rate.
- * - Switching momentum on or off while the linear path has a rule of its own: the two rules then
+ * - Switching momentum on or off while the linear path has a separate rule: the two rules then
  *   share the state vectors differently, so the checkpoint's state would be lost. */
 static dt_status recorded_check(void *arg, const char *key, const char *before, const char *now)
 {

@@ -12,8 +12,8 @@
 #include "base/internal.h"
 
 /* clang-format off */
-#define OPTION(section, key, type, initial, min, max, choices, resume, commands, help)               \
-    {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, choices,        \
+#define OPTION(section, key, type, initial, min, max, choices, resume, commands, help)             \
+    {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, choices,      \
      commands, help,                                                                               \
      offsetof(struct dt_config, section.key)},
 /* clang-format on */
@@ -23,7 +23,7 @@ const struct dt__option dt__options[DT__OPTION_COUNT] = {DT_SECTIONS(OPTIONS_OF_
 
 /* ---- finding a key --------------------------------------------------------------------------- */
 
-/* What users of other programs may write, and the key that they mean. */
+/* Names that users of other programs may write, and the key that they mean. */
 static const char *const SYNONYMS[][2] = {
     {"learning_rate", "train.lr"},
     {"eta", "train.lr"},

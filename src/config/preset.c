@@ -2,7 +2,7 @@
  *
  * It does so in three steps: dt__config_resolve uses only the configuration;
  * dt__config_resolve_resume, for a resume, takes the values of the earlier run instead of the
- * preset's; dt__config_resolve_by_data chooses the rest once the data are known. No step changes
+ * preset's; dt__config_resolve_by_data chooses the others once the data are known. No step changes
  * what an earlier one has set, because preset_set skips keys that have been set. */
 #include <math.h>
 #include <stdio.h>
@@ -248,7 +248,7 @@ static dt_status length_decide(struct dt_config *config, const struct setting *s
         epochs = ((uint64_t)setting->steps + steps - 1) / steps;
     DT_TRY(preset_set_number(config, "train.epochs", (double)epochs));
     if (!size->evaluates || config->eval.steps < 0) return DT_OK;
-    /* In async mode an update is one replica's gradient. A dedicated evaluator measures
+    /* An update in async mode is one replica's gradient. A dedicated evaluator measures
      * checkpoints. */
     const bool async = config->train.mode == DT_MODE_ASYNC && config->train.staleness != 0;
     const double updates = (double)steps * (async ? fmax(1, (double)config->run.replicas) : 1);
