@@ -337,8 +337,8 @@ static void parts_remove(const char *dir)
     if (names) closedir(names);
 }
 
-/* Checks that a directory has no shards, and that its disk has space for `bytes` of shards and as
- * much for the temporary file. */
+/* Checks that a directory has no shards, and that its disk has space for `bytes` of shards and for
+ * a temporary file of the same size. */
 static dt_status dir_check(const char *dir, uint64_t bytes)
 {
     struct statvfs disk;

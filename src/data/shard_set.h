@@ -7,10 +7,10 @@
 
 #define DT__SHARD_PART ".part" /* suffix of every shard's name until the set is complete */
 
-/* Warns about each set of which only some shards are listed. lists[0] has the files of data.train,
- * lists[1] those of data.eval; a shard may be in either. Checks the sets that have files in
- * data.train or, with `eval`, those that have files in data.eval only. DT_EIO: a shard of an
- * incomplete set has a partial name: `dtrain shard` was killed, or is still running. */
+/* Warns about each set from which only some shards are listed. lists[0] has the files of
+ * data.train, lists[1] those of data.eval; a shard may be in either. Checks the sets that have
+ * files in data.train or, with `eval`, those that have files in data.eval only. DT_EIO: a shard of
+ * an incomplete set has a partial name: `dtrain shard` was killed, or is still running. */
 dt_status dt__shards_check(const struct dt__names lists[2], bool eval);
 
 /* The names in a shard of a table. The shard keeps its columns and rows in an HDF5 group whose name

@@ -460,7 +460,7 @@ static dt_status rows_split(struct dt__survey *survey)
 static dt_status survey_run(struct dt__survey *survey)
 {
     DT_TRY(files_survey(survey));
-    /* On a resume, the keys have been checked when the run started. */
+    /* The keys of a resumed run were checked when the run started. */
     if (!survey->known) DT_TRY(keys_check(survey));
     DT_TRY(schema_make(survey));
     survey->source->takes_unknown = survey->labels.takes_unknown;
