@@ -53,7 +53,7 @@ extern struct dt__h5_symbols {
 #define H5_ID(name) (H5.open(), *H5.name##_g)
 #define H5_CLASS(name) H5_ID(P_CLS_##name##_ID)
 
-/* In the library's header, constants such as H5F_ACC_TRUNC include a call of the library. */
+/* The library's header has constants, such as H5F_ACC_TRUNC, that include a call of the library. */
 #undef H5CHECK
 #undef H5OPEN
 #define H5CHECK
