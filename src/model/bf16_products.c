@@ -383,7 +383,7 @@ static dt_status factors_write(struct dt__bf16 *bf16, int rows, void *memory)
 }
 
 /* Writes the factors that this layer rounds to its memory, and sets *out to the factors of this
- * batch, part of which may be in an earlier layer's memory. A layer that rounds neither factor
+ * batch. Some of them may be in an earlier layer's memory. A layer that rounds neither factor
  * allocates nothing. */
 static dt_status factors_make(struct dt__bf16 *bf16, int rows, struct factors *out)
 {

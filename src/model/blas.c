@@ -127,8 +127,8 @@ static const char *kernel_name(void)
     return blas.onednn ? DT__ONEDNN : openblas.get_corename();
 }
 
-/* Chooses the kernel that `kernel_option` names before any "-bf16-"; dt__bf16_select reads the
- * rest. again: also if a kernel is already chosen. */
+/* Chooses the kernel that `kernel_option` names before any "-bf16-"; dt__bf16_select reads the part
+ * from there on. again: also if a kernel is already chosen. */
 static dt_status blas_select(const char *kernel_option, bool again)
 {
     char option[32];
@@ -218,8 +218,8 @@ dt_status dt__gemm(struct dt__product product, const float *a, const float *b, f
     return dt__dnnl_check(status, text);
 }
 
-/* From this n and k on, transposing makes products 1.03 to 1.2 times as fast (measured with n and k
- * of 256 to 4096, m of 64 to 256). */
+/* The n and k from which on transposing makes products 1.03 to 1.2 times as fast (measured with n
+ * and k of 256 to 4096, m of 64 to 256). */
 enum { WORTH_TRANSPOSING = 256 };
 
 static bool is_transposed(int n, int k)

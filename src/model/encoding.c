@@ -10,7 +10,7 @@
 #include "model/vmath.h"
 
 /* A column with few distinct values has fewer edges than the table has places. Multiples of this
- * value, which no z reaches, fill the rest. */
+ * value, which no z reaches, fill the other places. */
 #define BEYOND 1e30f
 enum { MOST_WIDTH = 1024 };
 

@@ -5,7 +5,7 @@
  *
  * z is the normal quantile of the number's rank, so that every column's z is distributed like N(0,
  * 1). The batch contains z, after the dense inputs, so that models with different encodings read
- * the same rows. The network computes the rest for each batch. Its inputs are then
+ * the same rows. The network computes the other inputs for each batch. Its inputs are then
  *
  *     numbers, flags (dense)   z (columns)   encodings (columns, width)   sparse inputs
  *

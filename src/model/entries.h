@@ -33,7 +33,7 @@ dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_to
                            uint32_t *index);
 
 /* Computes y (rows, width) = X weight, or y += X weight if `add`; X: the inputs of the call's
- * batch, weight: (inputs, width). The sum of a row is over dense inputs first, then over entries in
+ * batch, weight: (inputs, width). The sum of a row adds dense inputs first, then entries in
  * order. */
 dt_status dt__inputs_forward(const struct dt__layer_call *call, const float *weight, size_t width,
                              bool add, float *y);

@@ -30,7 +30,8 @@ dt_status dt__mean_text(const struct dt_model_desc *member, bool first, struct d
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-/* Parses the encoding at the start of a member's text into `out`. Returns the rest, the layers. */
+/* Parses the encoding at the start of a member's text into `out`. Returns the text after it, the
+ * layers. */
 static char *encoding_parse(char *text, const struct dt_model_desc *all, struct dt_model_desc *out)
 {
     char word[16] = "";

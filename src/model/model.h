@@ -98,7 +98,7 @@ struct dt_tensor {
     bool row_sparse;
 };
 
-/* What a loss accepts as targets. */
+/* The targets that a loss accepts. */
 struct dt_targets {
     bool classes; /* a target is a class; else numbers */
     bool units;   /* targets may be standardised for training: (value - mean) / std */
@@ -128,7 +128,7 @@ struct dt_own_loss {
     void *arg;
 };
 
-/* What the outputs of a network mean, and the units of their values. */
+/* The meaning of a network's outputs, and the units of their values. */
 struct dt_outputs {
     int count;
     /* each: number of outputs per target; middle: index of the one of these that is used where one
