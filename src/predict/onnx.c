@@ -386,8 +386,8 @@ static const char *add_network(struct graph *graph, const struct dt_model *model
     return x;
 }
 
-/* Adds the members of an ensemble and the mean of their outputs. Each member has tensors of its
- * own, whose names begin with the member's number. */
+/* Adds the members of an ensemble and the mean of their outputs. Each member has separate tensors,
+ * whose names begin with the member's number. */
 static const char *add_members(struct graph *graph, const struct dt_model *model, const char *x,
                                const char *z)
 {

@@ -2,7 +2,7 @@
  *
  * The graph's only input is "input" (rows, features): raw features as in data files, since scaling
  * and normalisation are part of the graph. Of a table with texts, "feature_names" lists the
- * features, such as "colour=green", each of which is 1 or 0. The outputs are "probabilities" (rows,
+ * features, such as "colour=green", which are 1 or 0. The outputs are "probabilities" (rows,
  * classes) and "class" (rows) int64, or "values" (rows, targets); with intervals also "low" and
  * "high" (rows, targets). The model's metadata has "task", "step", "layers" and, as JSON lists and
  * if they are known, "feature_names" and "class_names". */

@@ -1,9 +1,9 @@
 /* The server: connections, routes, versions of the model, and counts for Prometheus.
  *
- * libmicrohttpd runs each connection in a thread of its own. The thread reads the body of a
- * request, parses it, passes its rows to the batcher and waits for the answer. A request keeps the
- * version of the model with which it began; later requests use a newer version, and the old one is
- * freed when its last user releases it.
+ * libmicrohttpd runs each connection in a separate thread. The thread reads the body of a request,
+ * parses it, passes its rows to the batcher and waits for the answer. A request keeps the version
+ * of the model with which it began; later requests use a newer version, and the old one is freed
+ * when its last user releases it.
  *
  * Everything has a limit: the connections, the bytes of a body, of all bodies together and of all
  * answers together, the rows, and the time from the first to the last byte of a request, and of its
@@ -383,7 +383,7 @@ static const struct route ROUTES[] = {
     {"/v2/models/*/infer", answer_rows, NULL, true, true},
 };
 
-/* What the path of a request names: a model and, optionally, a version. */
+/* The model and, optionally, the version that the path of a request names. */
 struct target {
     bool other; /* a model that is not served */
     bool has_version;

@@ -10,8 +10,8 @@
 #include "predict/predict.h"
 
 /* Identifies a model file. A file that replaces it, or that was written again, has another
- * identity. The size tells a half-written file from the whole one, which may be written within one
- * tick of the file system's clock. */
+ * identity. The size distinguishes a half-written file from the whole one, which may be written
+ * within one tick of the file system's clock. */
 struct dt__file_id {
     dev_t device;
     ino_t inode;
