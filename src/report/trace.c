@@ -23,7 +23,7 @@ struct event {
     uint64_t step;
 };
 
-/* Without pointers, so that it can be sent as bytes. */
+/* A trace has no pointers, so that it can be sent as bytes. */
 struct dt_trace {
     char name[DT_TRACE_NAME];
     double made; /* clock of the creation */
