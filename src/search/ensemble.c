@@ -238,7 +238,7 @@ bool dt__members_have(const struct dt__members *members, int trial)
 }
 
 /* Finds the trial to add: the one with which the mean's score is lowest; for the first member, and
- * with folds, the one with the lowest score of its own. *out_trial is -1 if there is none. */
+ * with folds, the one that has the lowest score alone. *out_trial is -1 if there is none. */
 static dt_status choose_next(const struct choice *choice, const struct dt__verdict *verdict,
                              const struct dt__members *members, int *out_trial, double *out_score)
 {

@@ -610,7 +610,7 @@ static void stop_print(const struct dt__leader *leader)
              leader->search->config->run.dir, decided, leader->journal.trials);
 }
 
-/* Tells the teams that there are no more orders. */
+/* Sends the teams the message that there are no more orders. */
 static void leader_dismiss(const struct dt__leader *leader)
 {
     const struct dt__assignment end = {.trial = -1};

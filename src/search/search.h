@@ -144,7 +144,7 @@ double dt__score_round(double score);
 
 /* ---- ensemble.c ----------------------------------------------------------------------------- */
 
-/* What scores are computed with. A score is the loss of the held-out rows of all folds. */
+/* The means of computing scores. A score is the loss of the held-out rows of all folds. */
 struct dt__scorer {
     struct dt_model *model; /* a model with the trials' task and loss; NULL: not created yet */
     bool root;              /* scores are roots of mean squared errors */

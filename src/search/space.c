@@ -4,9 +4,9 @@
  *     SPEC    [turn] CHOICE | CHOICE ...
  *     CHOICE  [log] LOW..HIGH, for keys with numbers, or a value
  *
- * A trial draws one of the choices, all of which are equally likely; with `turn`, trials take the
- * choices in turn. From a range the trial then draws a number. Without `log` all integers
- * of a range are equally likely; numbers that are not integers are rounded to four digits. */
+ * A trial draws one of the equally likely choices; with `turn`, trials take the choices in turn.
+ * From a range the trial then draws a number. Without `log` all integers of a range are equally
+ * likely; numbers that are not integers are rounded to four digits. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
