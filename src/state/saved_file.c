@@ -204,8 +204,8 @@ done:
     return status;
 }
 
-/* Reads a tensor, stored whole or by its nonzero rows. If `out` is NULL, only checks that the file
- * has it with the right type and shape. */
+/* Reads a tensor, stored whole or by its nonzero rows. If `out` is NULL, only checks that the
+ * tensor is in the file with the right type and shape. */
 static dt_status load_tensor(struct dt__h5_file *file, const char *group,
                              const struct dt_tensor *tensor, float *out)
 {
@@ -343,8 +343,8 @@ struct saving {
     uint64_t at;
 };
 
-/* Writes part of the file and extends the checksum. Zeros stand in for the user block, which is
- * written last. */
+/* Writes part of the file and extends the checksum. Zeros take the place of the user block, which
+ * is written last. */
 static dt_status saving_write_part(void *arg, const void *bytes, size_t length)
 {
     struct saving *saving = arg;

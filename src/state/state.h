@@ -31,7 +31,8 @@ struct dt_best {
 enum { DT_CHECKPOINT_STATE = DT_MAX_STATE + 1 };
 
 /* A model: what prediction needs. Or a checkpoint: all that a resume needs. For saving, the caller
- * lends the memory behind the pointers; loading allocates it, and dt__checkpoint_free frees it. */
+ * lends the memory that the pointers point to; loading allocates it, and dt__checkpoint_free frees
+ * it. */
 struct dt_checkpoint {
     uint64_t step;
     char *config;        /* the text of dt_config_print */
@@ -42,7 +43,7 @@ struct dt_checkpoint {
     uint64_t params_count;         /* number of parameters, P */
     float *params;                 /* (P) */
 
-    /* The rest is only in a checkpoint. */
+    /* The following members are only in a checkpoint. */
     int replicas; /* 0: this is a model */
     int mode;     /* enum dt_mode; async with staleness 0 is stored as sync */
     uint64_t seed;

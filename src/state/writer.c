@@ -23,14 +23,14 @@
 #include "state/directory.h"
 
 /* Exports of best models between saves take at most the fraction BEST_PART of the time, because a
- * small run may find a better model at each evaluation; but the thread rests at most BEST_REST_MOST
- * seconds after one. */
+ * small run may find a better model at each evaluation; but the thread pauses for at most
+ * BEST_REST_MOST seconds after one. */
 static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
 
-/* A copy of a checkpoint. The memory behind its pointers is in blocks, one for each pointer in the
- * order of copying; the next copy reuses them. */
+/* A copy of a checkpoint. The memory that its pointers point to is in blocks, one for each pointer
+ * in the order of copying; the next copy reuses them. */
 struct snapshot {
     const char *near_path;           /* for dt__alloc_backed of the blocks */
     struct dt_checkpoint checkpoint; /* its schema is a deep copy */
@@ -106,7 +106,7 @@ static void snapshot_free(struct snapshot *snapshot)
 
 enum phase { IDLE, BUSY, ENDED, QUIT };
 
-/* In the phase BUSY the thread owns snapshot and saved; in other phases the caller owns them. */
+/* The thread owns snapshot and saved in the phase BUSY; the caller owns them in other phases. */
 struct dt_writer {
     struct dt_writer_spec spec;
     pthread_t thread;
@@ -123,7 +123,7 @@ struct dt_writer {
     char file[DT_CHECKPOINT_NAME];
     char error[DT_ERROR_MAX], export_error[DT_ERROR_MAX];
 
-    /* The rest is used only by the thread. */
+    /* Only the thread uses the following members. */
     struct snapshot best;
     bool best_held;         /* `best` is not exported yet */
     double best_rest;       /* clock before which the best model is exported only by a save */
