@@ -53,7 +53,8 @@ void dt__classes_of_labels(const struct dt__classes *classes, unsigned char *lab
 struct dt__labels {
     const struct dt_schema *known; /* NULL: the classes are being learned */
     struct dt__classes classes;    /* the classes of `known` */
-    bool task_given;               /* model.task is given, so many classes are intended */
+    bool task_given;               /* model.task is given, so a large number of classes is
+                                    * intended */
     bool numbered;                 /* data.class_names gives the names */
     bool numeric;                  /* these names are numbers */
     bool takes_unknown;            /* with `known`: labels that the model lacks become class -1 */

@@ -27,8 +27,8 @@ struct dt_column {
     int ncategories;
 };
 
-/* What is learned from the training data and kept with the model: enough to read other data in the
- * same way and to name the results. */
+/* Facts that are learned from the training data and kept with the model: enough to read other data
+ * in the same way and to name the results. */
 struct dt_schema {
     int task;       /* enum dt_task */
     int features;   /* inputs of the network: the dense ones, then the sparse ones */

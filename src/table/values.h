@@ -11,8 +11,8 @@
  * value of the column's kind, or is missing while data.missing=error. */
 dt_status dt__cell_word(struct dt__columns *columns, size_t column, const char *text, size_t length,
                         uint32_t *out);
-/* Appends a row to `out` from its `count` words, of which the first ones belong to the columns, in
- * order. The columns must be resolved. */
+/* Appends a row to `out` from its `count` words. The first words belong to the columns, in order.
+ * The columns must be resolved. */
 dt_status dt__table_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
                         const struct dt__row_layout *layout, struct dt__block *out);
 
