@@ -19,7 +19,7 @@ extern "C" {
 typedef double dt_loss_fn(void *arg, int n, const float *outputs, const float *targets,
                           float *gradient);
 
-/* What a program adds to a training run. */
+/* Options that a program adds to a training run. */
 struct dt_train_options {
     size_t size; /* sizeof(struct dt_train_options) */
     /* Every rank: rows for training and evaluation, instead of files. Pass the same rows on every
@@ -68,7 +68,7 @@ dt_status dt_train_arrays(struct dt_world *world, const char *settings,
 /* Runs a search as the keys search.* say, or continues the one in run.dir: distributes its trials
  * over the world's ranks and makes one model of the best trials, in export/best of run.dir.
  * Collective over the world: all ranks return the same status. config: as in dt_train. Statuses are
- * those of dt_train. A trial that fails because of its own settings does not fail the search. */
+ * those of dt_train. A trial that fails because of its settings does not fail the search. */
 dt_status dt_search(struct dt_world *world, struct dt_config *config);
 
 #ifdef __cplusplus

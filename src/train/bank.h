@@ -24,7 +24,7 @@ struct dt_staleness {
     uint64_t max, count;
 };
 
-/* What the run starts from. resume.c fills it. */
+/* The state that the run starts from. resume.c fills it. */
 struct dt_start {
     bool resumed;
     struct dt_checkpoint loaded; /* the checkpoint to resume from; owns its memory */
@@ -105,7 +105,7 @@ dt_status dt__saves_collect(struct dt_bank *bank, bool last);
 dt_status dt__saves_finish(struct dt_bank *bank); /* waits for a pending save, which must succeed */
 /* Starts the export of the current weights as the best model. */
 dt_status dt__best_found(struct dt_bank *bank);
-/* Loads the best model from the first file that has it. out->params NULL: no file has it. */
+/* Loads the best model from the first file that contains it. out->params NULL: no file does. */
 void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out);
 /* Writes the exports that are missing for the loaded checkpoint. */
 dt_status dt__exports_catch_up(struct dt_bank *bank);

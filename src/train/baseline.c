@@ -45,7 +45,7 @@ static void constant_text(const struct dt_job *job, const float *outputs, char t
 
 /* ---- its metrics on held-out rows ------------------------------------------------------------ */
 
-/* What the passes over the held-out rows share. */
+/* State that the passes over the held-out rows share. */
 struct measure {
     const struct dt_job *job;
     const float *logits; /* (rows, nout) the constants, once for each row */

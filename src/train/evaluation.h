@@ -51,7 +51,7 @@ bool dt__stops_early(const struct dt_job *job, const struct dt_best *best);
 
 /* ---- a dedicated evaluator ------------------------------------------------------------------ */
 
-/* What the evaluator sends to the bank. */
+/* A message from the evaluator to the bank. */
 struct dt_message {
     enum { DT__CLAIM, DT__RESULT, DT__LAST } kind;
     struct dt_evaluation evaluation; /* a claim has only its step */

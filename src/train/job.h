@@ -30,7 +30,7 @@ struct dt_group {
     bool leads;         /* this worker contributes the group's difference */
     const float *start; /* the bank's weights in the first step of a round; NULL: the group's own
                          * weights */
-    /* With train.overlap, on the first rank that has the group's weights: (P) each. */
+    /* Vectors (P) of train.overlap, on the first rank that has the group's weights. */
     float *began;      /* the group's weights at the start of its current round */
     float *difference; /* `began` minus the weights at the end of the last round, which the pending
                         * exchange carries */
@@ -102,8 +102,8 @@ struct dt_steps {
     struct dt_exchange *pulls; /* the exchange that pulls the rows of weights that a rank reads;
                                 * NULL: none are pulled */
     struct dt_saved_vectors saved;
-    struct dt_row_range *row_range; /* (row_ranges) tensors of whose gradients only touched rows are
-                                     * exchanged */
+    struct dt_row_range *row_range; /* (row_ranges) tensors with gradients whose touched rows alone
+                                     * are exchanged */
     int row_ranges;
     struct dt_factored *factored; /* (matrices) bf16: matrices whose gradients may stay factors */
     int matrices;
@@ -232,7 +232,7 @@ dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *t
 /* Fills job->rules from configuration and model. DT_EUSAGE: the configuration has a rule for a
  * linear path that the model does not have. */
 dt_status dt__rules_init(struct dt_job *job);
-/* With train.schedule=plateau, sets how often the rate has fallen. */
+/* Sets how often the rate has fallen. Only for train.schedule=plateau. */
 void dt__rate_drop(const struct dt_job *job, int64_t drops);
 /* Returns the sum of squares of n floats, added in a fixed order. */
 double dt__norm2(const float *values, size_t n);
@@ -276,9 +276,9 @@ float dt__ahead_rate(const struct dt_config *config);
  * outer momentum. */
 void dt__apply_differences(struct dt_job *job, uint64_t step, const float *mean,
                            float *const *vectors, size_t n);
-/* With train.overlap, returns the fraction of its own difference that a group applies at the start
- * of a round: what the outer update would apply if all groups had the same difference, and at most
- * 1. With more than 1, groups move further apart from round to round. */
+/* Returns the fraction of a group's difference that the group applies at the start of a round of
+ * train.overlap: what the outer update would apply if all groups had the same difference, and at
+ * most 1. With more than 1, groups move further apart from round to round. */
 double dt__own_rate(const struct dt_job *job);
 /* dt_async_update_fn: applies the gradient of one local batch, with train.staleness_lr at a rate
  * that falls with its staleness. A failed gradient changes nothing. */

@@ -67,7 +67,8 @@ static dt_status groups_open(struct dt_job *job, struct dt_steps *steps)
     return dt__ranks_agree(job->world->trainers, status);
 }
 
-/* In the job's exchange a group is one replica, whose gradient is its difference of a round. */
+/* Fills the job's exchange specification, in which a group is one replica, whose gradient is its
+ * difference of a round. */
 static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 {
     int *leaders = NULL; /* (groups) */
@@ -105,7 +106,7 @@ static void move_state(const struct dt_job *job, bool to_bank)
 }
 
 /* Fills the weights with which a group starts its next round: outer, the bank's weights, minus the
- * group's own difference, which stands in for the mean difference in flight. */
+ * group's own difference, which replaces the mean difference in flight. */
 DT__CLONES
 static void foresee(size_t n, float rate, const float *restrict outer,
                     const float *restrict difference, float *restrict weights)

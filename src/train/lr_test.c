@@ -112,7 +112,7 @@ dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const ch
     if (bank && !status) status = dt__format(&dir, "run.dir=%s", scratch);
     if (dir) status = dt_config_set(config, dir);
     dt_free(dir);
-    /* The rate of the linear path rises as well, unless its rule has rates of its own. */
+    /* The rate of the linear path rises as well, unless its rule has separate rates. */
     const double lr = config->train.lr, wide = config->train.wide_lr;
     dt__optimizer_init(&linear, config, true);
     if (linear.own_rates)

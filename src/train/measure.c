@@ -115,7 +115,7 @@ dt_status dt__measure_add(struct dt_measure *measure, const float *params, uint6
 
 enum { SAMPLES = 200, OUTSIDE = 5 /* on either side: 2.5 % */ };
 
-/* What the metrics need of a chunk. */
+/* The parts of a chunk that the metrics need. */
 struct saved_chunk {
     struct dt_batch batch; /* only rows, label, target and weight are set; the arrays are owned */
     float *logits;

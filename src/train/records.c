@@ -333,7 +333,7 @@ void dt__show_progress(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const struct dt_progress progress = progress_of(bank);
     const int size = job->world->size;
-    /* Without rows since the last record, that record has printed the same. */
+    /* The last record has printed the same if there are no rows since. */
     if (bank->state.loss_rows > 0)
         dt__progress_show(bank->log.report, &progress, job->step == job->last_step);
     if (!dt__run_status_due(bank->log.report)) return;
@@ -439,7 +439,7 @@ static void budget_print(const char *const *names, const double *secs, int parts
 }
 
 /* Records totals over all starts, and counts, staleness and times of the workers in this start.
- * Fills text with the workers' time, split into waiting and the rest. */
+ * Fills text with the workers' time, split into waiting and everything else. */
 static void record_async(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute and update", "wait"};

@@ -132,8 +132,8 @@ static dt_status write_history(struct dt_bank *bank)
 }
 
 /* A best value on other rows or by another metric cannot be compared with new evaluations. An
- * evaluator may have exported a best model that the checkpoint does not know; the new era tells
- * that model apart. */
+ * evaluator may have exported a best model that the checkpoint does not know; the new era
+ * distinguishes that model. */
 void dt__best_forget_if_other(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;

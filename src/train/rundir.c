@@ -120,10 +120,10 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 
 /* ---- exports ------------------------------------------------------------------------------- */
 
-/* Loads the best model from the first file that has it. The files are the run's kept checkpoint and
- * its export and, if the run resumed another directory's checkpoint, the checkpoint and the export
- * there. All but the first are checked to hold this model, since another run may have written them.
- * out->params NULL: none has it. */
+/* Loads the best model from the first file that contains it. The files are the run's kept
+ * checkpoint and its export and, if the run resumed another directory's checkpoint, the checkpoint
+ * and the export there. All but the first are checked to hold this model, since another run may
+ * have written them. out->params NULL: no file does. */
 void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct dt_checkpoint *out)
 {
     const char *from = job->config->run.resume, *slash = strrchr(from, '/');

@@ -47,7 +47,7 @@ static dt_status sum_losses(struct dt_job *job)
 
 /* ---- what the bank decides ------------------------------------------------------------------ */
 
-/* What the bank decides about the run after the synchronization point. */
+/* The bank's decision about the run after the synchronization point. */
 struct decision {
     int status; /* a dt_status; an agreement sends its text */
     enum { GO_ON, STOP, END } next;

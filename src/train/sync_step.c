@@ -234,7 +234,7 @@ static dt_status plain_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
     return DT_OK;
 }
 
-/* On all ranks, pulls the rows of weights that the first step reads. */
+/* Pulls, on all ranks, the rows of weights that the first step reads. */
 static void plain_begin(struct dt_job *job, struct dt_span *span)
 {
     span->needs = job->worker ? dt__exchange_needs(job->steps->exchange) : NULL;

@@ -17,8 +17,8 @@ struct dt__train_options {
     void (*record)(void *arg, const char *json);
     bool (*stop)(void *arg);
     void *arg; /* passed to record and stop */
-    /* On every rank: sources that dt__data_share has made, used in place of files. They are lent
-     * for the call. held_out NULL: nothing is measured. */
+    /* Sources that dt__data_share has made on every rank, used in place of files. They are lent for
+     * the call. held_out NULL: nothing is measured. */
     struct dt_source *rows, *held_out;
     bool test; /* skip quality reports and leave held-out rows unused; the same on every rank */
     bool no_first_save; /* rank 0: save no checkpoint of step 0 */

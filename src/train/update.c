@@ -205,7 +205,7 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
 }
 
 /* Returns the learning rate of the linear path when the schedule's rate is lr. The schedule does
- * not apply to a rule that has rates of its own. */
+ * not apply to a rule that has separate rates. */
 static double wide_lr(const struct dt_job *job, double lr)
 {
     const double base = job->config->train.lr, own = job->config->train.wide_lr;
