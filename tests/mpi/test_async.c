@@ -200,7 +200,7 @@ static void expect_rest(struct dt_async *async, uint64_t step)
         if (weights[i] != weights[0]) EXPECT(false, "slices differ at %zu", i);
 }
 
-/* Serves until the span is over, closing it at update `close_at`. Returns the number of updates
+/* Serves until the span ends, closing it at update `close_at`. Returns the number of updates
  * done. */
 static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 {

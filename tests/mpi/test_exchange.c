@@ -205,8 +205,8 @@ static void expect_copies(const float *weights, int step)
 
 /* ---- no shared memory ----------------------------------------------------------------------- */
 
-/* What is missing: nothing; space in /dev/shm; or, for the last rank alone, a file, or pages
- * although there seemed to be space. Each rank is then a separate node. */
+/* The resource that is missing: none; space in /dev/shm; or, for the last rank alone, a file, or
+ * pages although there seemed to be space. Each rank is then a separate node. */
 static enum { SPACE, NO_SPACE, NO_FILE, NO_PAGES } memory;
 static int refused; /* pages that were refused */
 
@@ -574,9 +574,9 @@ static void try_factors(struct dt_world *world)
     factored = NULL;
 }
 
-/* With two hosts of two workers each, between which replicas alternate, all workers update the same
- * number of floats and send the same number of bytes: the sums of two partial sums per host, and
- * weights. The bank sends nothing. */
+/* Checks that all workers of two hosts with two workers each, between which replicas alternate,
+ * update the same number of floats and send the same number of bytes: the sums of two partial sums
+ * per host, and weights. The bank sends nothing. */
 static void share_work(struct dt_world *world)
 {
     if (world->workers != 4) return;

@@ -41,7 +41,7 @@ enum {
                                      * reads */
 static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAMS};
 
-/* Whether the following trials round the sums of `groups` groups to bf16. */
+/* The following trials round the sums of `groups` groups to bf16 if `rounds`. */
 static bool rounds;
 static int groups = 1;
 

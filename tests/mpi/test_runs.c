@@ -1,6 +1,6 @@
 /* Two runs, one after the other, in a program that has its own MPI: the second has the bits of the
- * first, and the program's MPI still works afterwards. Fails if a run leaves state behind in the
- * world or the library.
+ * first, and the program's MPI still works afterwards. Fails if a run leaves state in the world or
+ * the library.
  *
  * A step with more rows than a network takes in one pass may last longer than run.stall_secs.
  *

@@ -118,8 +118,8 @@ static void check_products(void)
         check_shape(shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* Checks y, gradients and dx of two parts of a split layer. The inputs are in three blocks, of
- * which the last one is the longest. */
+/* Checks y, gradients and dx of two parts of a split layer. The inputs are in three blocks, whose
+ * last one is the longest. */
 static void check_parts(uint64_t seed, struct dt_split_part **part, const int *columns)
 {
     enum { N = 6, IN = 1030, PARTS = 2 };

@@ -70,7 +70,7 @@ enum { LEVELS = 2 };
 static const char *const LEVEL[LEVELS] = {"portable", "portable-avx2"};
 
 /* Runs the check under OpenBLAS, under oneDNN if the CPU supports it, and under the project's own
- * products: portable and, if the CPU has it, AVX2. */
+ * products: portable and AVX2, if the CPU supports it. */
 static void check_kernels(void check(int variant), int variants)
 {
     set_up();
@@ -197,8 +197,8 @@ START_TEST(portable_products_have_the_bits_of_the_chain)
 }
 END_TEST
 
-/* Without AVX2, padding keeps a row's bits independent of the other rows. Tests the kernels that
- * are chosen on such CPUs, and those with the most rows in a tile. */
+/* Padding keeps a row's bits independent of the other rows if AVX2 is missing. Tests the kernels
+ * that are chosen on such CPUs, and those with the most rows in a tile. */
 START_TEST(padded_rows_do_not_depend_on_others)
 {
     static const char *const kernels[] = {"Haswell", "Nehalem", "Sandybridge", "Prescott", "Core2"};

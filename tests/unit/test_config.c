@@ -655,7 +655,7 @@ static dt_status count_change(void *arg, const char *key, const char *before, co
     return DT_OK;
 }
 
-/* With the schedule `plateau`, evaluations decide the rate, so their settings count as changes. */
+/* Evaluations decide the rate under the schedule `plateau`, so their settings count as changes. */
 START_TEST(a_resume_reports_changed_evaluations_under_plateau)
 {
     static const char *const changes[] = {"data.eval=x", "data.eval_labels=x", "eval.steps=3",
@@ -1046,7 +1046,8 @@ START_TEST(a_preset_sets_the_steps_between_evaluations)
 }
 END_TEST
 
-/* What the preset sets, given the assignment `set` and a table of this size; hidden NULL: any. */
+/* The values that the preset sets, given the assignment `set` and a table of this size; hidden
+ * NULL: any. */
 static const struct {
     const char *set;
     struct dt_table_size size;

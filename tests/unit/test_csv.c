@@ -162,7 +162,7 @@ START_TEST(number_labels_are_classes)
 }
 END_TEST
 
-/* With model.task=classify, labels may be above 1,000, and there may be more than 65,536 texts. */
+/* Labels may be above 1,000 with model.task=classify, and there may be more than 65,536 texts. */
 START_TEST(many_classes_are_declared)
 {
     enum { TEXTS = 70000 };
@@ -553,8 +553,8 @@ START_TEST(decimals_may_be_quoted)
 }
 END_TEST
 
-/* With decimal commas, a point may separate thousands: reading it as a decimal point without a
- * warning could give a wrong number. */
+/* A point may separate thousands in files with decimal commas: reading it as a decimal point
+ * without a warning could give a wrong number. */
 START_TEST(points_with_decimal_commas_give_a_warning)
 {
     put_text("a.csv", "p;q;y\n1,125;4.3.2021;0\n0.125;4.3.2021; 1.25e3 \n12.5;4.3.2021; -1.250 \n"
@@ -874,7 +874,7 @@ START_TEST(rows_have_weights)
 }
 END_TEST
 
-/* On a resume, the weight column may not be the label or a feature. */
+/* A resume refuses a weight column that is the label or a feature. */
 START_TEST(weights_are_not_another_column)
 {
     static const char *const wrong[][2] = {

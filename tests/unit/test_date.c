@@ -48,7 +48,7 @@ START_TEST(dates_become_numbers)
     const float expected[] = {18690 + hour / 24, 2021, 3, 4, hour};
     for (int i = 0; i < dt__dates_numbers(&again); i++)
         ck_assert_float_eq(x[i], expected[i]);
-    /* In rows to predict, dates may have the year first, whatever their form in training; the mean
+    /* Dates in rows to predict may have the year first, whatever their form in training; the mean
      * of the days is a date too. */
     const char *plain = "2021-03-04 13:25";
     EXPECT_OK(dt__dates_read(&again, false, plain, hour > 0 ? 16 : 10, &other));

@@ -156,7 +156,8 @@ START_TEST(every_path_leads_to_the_model)
     ck_assert(load_mark(test_dir, &step, "ckpt/step-000000007.h5") == 3 && step == 7);
     ck_assert(load_mark(in_dir("ckpt"), &step, "ckpt/step-000000007.h5") == 3 && step == 7);
     ck_assert(load_mark(in_dir("ckpt/latest.h5"), &step, "ckpt/latest.h5") == 3 && step == 7);
-    /* With `best`, the best export of a run comes before its checkpoints, if there is one. */
+    /* The best export of a run, if there is one, comes before its checkpoints if `best` is asked
+     * for. */
     const char *newest = "/ckpt/step-000000007.h5";
     close(open(in_dir("export/best"), O_CREAT | O_WRONLY, 0600));
     assert_found(test_dir, true, newest, "/ckpt");

@@ -180,7 +180,7 @@ START_TEST(types_are_read)
 }
 END_TEST
 
-/* As numpy's float16. */
+/* Half precision is numpy's float16. */
 START_TEST(half_precision_is_read)
 {
     hid_t half = H5Tcopy(H5T_IEEE_F32LE);

@@ -2,7 +2,7 @@
  * other files. Fails if there is a class that no row has, or if a label gets another class. */
 #include "data_files.h"
 
-/* Writes IDX labels of one byte each, and an IDX file of as many rows of one byte. */
+/* Writes IDX labels of one byte each, and an IDX file of equally many rows, of one byte each. */
 static void put_idx(const char *x, const char *y, const unsigned char *labels, unsigned char rows)
 {
     unsigned char head[12] = {0, 0, 8, 2, 0, 0, 0, rows, 0, 0, 0, 1}, bytes[64];
@@ -166,7 +166,7 @@ START_TEST(damage_gives_its_message)
 }
 END_TEST
 
-/* With model.task=classify, numbers of any size and sign are names of classes. */
+/* Numbers of any size and sign are names of classes with model.task=classify. */
 START_TEST(large_numbers_may_be_declared)
 {
     put_text("a.csv", "1,5000000000\n1,-7\n1,12\n1,-7\n");
@@ -196,7 +196,7 @@ START_TEST(a_class_without_rows_may_be_declared)
 }
 END_TEST
 
-/* In a schema of an earlier version, classes without names are the positions 0..K; only -1 and 1
+/* Classes without names in a schema of an earlier version are the positions 0..K; only -1 and 1
  * have names. */
 START_TEST(earlier_schemas_keep_their_classes)
 {

@@ -150,7 +150,7 @@ START_TEST(activations_have_their_values)
 }
 END_TEST
 
-/* At the kink no difference can decide, so the expected slope is PyTorch's: 0. The network is y =
+/* No difference can decide at the kink, so the expected slope is PyTorch's: 0. The network is y =
  * relu(0 * x + 0) + 0. */
 START_TEST(relu_is_flat_at_zero)
 {

@@ -8,8 +8,8 @@
 #include "base/internal.h"
 #include "base/arena.h"
 
-/* Without this option AddressSanitizer ends the program at an impossible size; malloc would
- * fail. */
+/* This option keeps AddressSanitizer from ending the program at an impossible size, at which malloc
+ * would fail. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

@@ -186,8 +186,9 @@ START_TEST(errors_are_measured)
 }
 END_TEST
 
-/* With units, loss, metrics and predictions are those of output * std + mean; the gradient is that
- * of the standardised error, and the loss is the same with and without a gradient. */
+/* Loss, metrics and predictions of targets with units are those of output * std + mean; the
+ * gradient is that of the standardised error, and the loss is the same with and without a
+ * gradient. */
 START_TEST(regression_outputs_have_units)
 {
     enum { NOUT = 2, FEW = 50 };
@@ -276,8 +277,8 @@ START_TEST(losses_agree_with_pytorch)
 }
 END_TEST
 
-/* With units, a loss is in the targets' units, and its slope in those of standardised targets: it
- * is compared with finite differences of the loss, divided by the unit (for squares, the unit
+/* A loss of targets with units is in these units, and its slope in those of standardised targets:
+ * it is compared with finite differences of the loss, divided by the unit (for squares, the unit
  * squared). Huber's delta is in standard deviations. */
 START_TEST(losses_have_units)
 {
@@ -558,7 +559,7 @@ START_TEST(labels_are_counted)
 }
 END_TEST
 
-/* As in scikit-learn, the r2_score of a constant target is 1 if it is met and 0 if not, and the
+/* The r2_score of a constant target is 1 if it is met and 0 if not, as in scikit-learn, and the
  * other targets still count; with NaN it is NaN. */
 START_TEST(r2_of_constant_targets_is_0_or_1)
 {

@@ -345,7 +345,8 @@ static void record_backward(void *arg, int layer)
         params[i] = NAN;
 }
 
-/* At a layer's hook the exchange sends the layer's bucket and may change its weights. */
+/* Checks the hooks: at a layer's hook the exchange sends the layer's bucket and may change its
+ * weights. */
 static void check_hooks(int variant)
 {
     double loss;

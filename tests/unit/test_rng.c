@@ -8,7 +8,7 @@
 
 enum { DRAWS = 200000 };
 
-/* From the lines "philox4x32 10" in tests/kat_vectors of the Random123 distribution. */
+/* The lines "philox4x32 10" in tests/kat_vectors of the Random123 distribution. */
 static const struct {
     uint32_t counter[4], key[2], out[4];
 } VECTORS[] = {

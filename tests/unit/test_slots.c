@@ -701,7 +701,7 @@ START_TEST(protocol_keeps_its_promises)
     for (uint64_t seed = first; seed <= last; seed++)
         ck_assert_msg(run_seed(seed), "seed %llu: %s", (unsigned long long)seed,
                       scene.fake.failure);
-    /* With this seed a worker waits forever if a worker that has left still counts. */
+    /* A worker waits forever with this seed if a worker that has left still counts. */
     ck_assert_msg(only_seed || run_seed(1222), "seed 1222: %s", scene.fake.failure);
     /* A worker must not wait longer than the bound requires. */
     for (int shared = 0; shared < 2 && last - first > 300; shared++)

@@ -207,10 +207,10 @@ static struct dt_source *survey_with(const char *normalize, int rows, const char
     return survey();
 }
 
-/* Without outliers, robust statistics equal the plain ones to the bit. A misprint of any size, in a
- * sampled row or not, in a column with gaps, changes them little, and not at all in a column that
- * is nearly always 0; the misprint itself becomes 5 deviations, or data.clip. Fails if statistics
- * are clipped but not robust, or if limits exclude rare values. */
+/* Robust statistics equal the plain ones to the bit if there are no outliers. A misprint of any
+ * size, in a sampled row or not, in a column with gaps, changes them little, and not at all in a
+ * column that is nearly always 0; the misprint itself becomes 5 deviations, or data.clip. Fails if
+ * statistics are clipped but not robust, or if limits exclude rare values. */
 START_TEST(robust_statistics_resist_outliers)
 {
     static const struct {

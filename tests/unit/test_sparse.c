@@ -473,8 +473,8 @@ START_TEST(pictures_are_dense)
 }
 END_TEST
 
-/* With data.normalize=standard, sparse inputs keep their zeros and are only divided by their
- * deviation. */
+/* Sparse inputs keep their zeros and are only divided by their deviation with
+ * data.normalize=standard. */
 START_TEST(sparse_rows_are_scaled_and_not_shifted)
 {
     FILE *out = fopen("a.svm", "w");
@@ -495,8 +495,8 @@ START_TEST(sparse_rows_are_scaled_and_not_shifted)
 }
 END_TEST
 
-/* With data.normalize=robust, a misprint among sparse inputs becomes 5 deviations of the others,
- * and does not change their scale. */
+/* A misprint among sparse inputs becomes 5 deviations of the others with data.normalize=robust, and
+ * does not change their scale. */
 START_TEST(sparse_rows_are_scaled_robustly)
 {
     for (int misprint = 0; misprint < 2; misprint++) {
@@ -613,7 +613,7 @@ START_TEST(weights_count_as_repetitions)
 }
 END_TEST
 
-/* With many features, rows are sparse if fewer than one value in eight is set. */
+/* Rows with many features are sparse if fewer than one value in eight is set. */
 START_TEST(full_rows_are_dense)
 {
     enum { MANY = 1200 };

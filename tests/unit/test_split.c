@@ -66,7 +66,7 @@ START_TEST(random_rows_are_those_of_earlier_versions)
 }
 END_TEST
 
-/* The test is a fraction of all rows; the held-out rows are a fraction of the rest. */
+/* The test is a fraction of all rows; the held-out rows are a fraction of the others. */
 START_TEST(each_side_has_its_fraction_of_each_class)
 {
     const struct dt__split_rule rule = {.seed = 3, .test = 0.1, .held_out = 0.2};

@@ -110,7 +110,7 @@ START_TEST(bits_do_not_depend_on_nodes)
 }
 END_TEST
 
-/* With f32, a step of one rank applies the tree's sum: ((0 + 1) + (2 + 3)) + 4. */
+/* A step of one rank applies the tree's sum with f32: ((0 + 1) + (2 + 3)) + 4. */
 START_TEST(the_sum_has_a_fixed_tree)
 {
     const struct setup setup = {1, 1, 5, 1, DT_WIRE_F32, false, PARAMS, {PARAMS}};

@@ -217,8 +217,8 @@ START_TEST(test_outer_update)
 }
 END_TEST
 
-/* With train.overlap the weights are ahead by what the next update takes from the momentum, from
- * the first exchange on, which has no differences; the last update takes this back and ends as
+/* The weights of train.overlap are ahead by what the next update takes from the momentum, from the
+ * first exchange on, which has no differences; the last update takes this back and ends as
  * Nesterov's rule does. Fails if a momentum counts twice or not at all. */
 START_TEST(test_outer_update_ahead)
 {
@@ -253,7 +253,7 @@ START_TEST(test_outer_update_ahead)
 }
 END_TEST
 
-/* Tests the fraction of its own difference with which a group starts its next round. */
+/* Tests the fraction of a group's difference with which the group starts its next round. */
 START_TEST(test_own_difference_rate)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
@@ -294,8 +294,9 @@ START_TEST(test_outer_update_of_states)
 }
 END_TEST
 
-/* A group's mean is over its own rows: here half of all rows, with half of the sums. Its first step
- * starts from the common weights, and a step without rows does not change the weights. */
+/* A group's mean counts only the group's rows: here half of all rows, with half of the sums. Its
+ * first step starts from the common weights, and a step without rows does not change the
+ * weights. */
 START_TEST(test_group_update)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
@@ -569,8 +570,8 @@ static void free_worker(struct fixture *f)
     free_job(&f->job);
 }
 
-/* Weights 1, -1, bias 0.5: over an epoch, a replica's gradients are those of its own rows, each
- * once. By hand, errors e = a - b + 0.5 - y; loss e^2, gradient 2 e (a, b, 1):
+/* Weights 1, -1, bias 0.5: over an epoch, a replica's gradients are those of the replica's rows,
+ * each once. By hand, errors e = a - b + 0.5 - y; loss e^2, gradient 2 e (a, b, 1):
  *   first  -1.5 -0.5 0.5 1.5 -2.5; second  -0.5 2.5 -0.5 -5.5 -7.5 */
 START_TEST(test_async_local_batches)
 {
@@ -705,7 +706,7 @@ START_TEST(test_patience)
 }
 END_TEST
 
-/* With a rate that falls with the steps, patience counts only after 60 % of them. */
+/* Patience counts only after 60 % of the steps if the rate falls with the steps. */
 START_TEST(test_patience_waits_for_the_rate)
 {
     static const struct {
@@ -731,7 +732,7 @@ START_TEST(test_patience_waits_for_the_rate)
 }
 END_TEST
 
-/* Of evaluations with the same metric, the one with the lowest loss is the best; patience is not
+/* The best of the evaluations with the same metric is the one with the lowest loss; patience is not
  * reset by it. */
 START_TEST(test_ties)
 {

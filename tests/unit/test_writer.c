@@ -360,7 +360,7 @@ START_TEST(a_failed_best_is_reported_once)
 }
 END_TEST
 
-/* As long as the export fails, checkpoints contain the weights of the best model. */
+/* Checkpoints contain the weights of the best model as long as the export fails. */
 START_TEST(a_checkpoint_has_the_best_that_has_no_file)
 {
     struct dt_checkpoint loaded;
