@@ -137,8 +137,8 @@ static void looked(bool in_vain)
 }
 
 /* The callers ignore the status of MPI_REQUEST_NULL. A rank that checks one of SMPI's requests
- * twice, and nothing else, waits only for it: SMPI does that without naps, each of which takes the
- * time of a message. */
+ * twice, and nothing else, waits only for it: SMPI does that without naps, which take the time of a
+ * message each. */
 int sim_test(MPI_Request *request, int *done, MPI_Status *status)
 {
     (void)status;

@@ -4,7 +4,7 @@
  * ActivityImpl::test calls finish() without a simcall in the list of waiting actors; but only for
  * these does CommImpl::finish remove the communication from the actor's activities_. Each wait
  * walks that list. Prints the seconds for a number of messages that are waited for, before and
- * after as many tested ones: they should be equal.
+ * after the same number of tested ones: they should be equal.
  *   smpicc tested.c -o tested && smpirun -platform P -hostfile H -np 2 ./tested */
 #include <mpi.h>
 #include <stdio.h>
