@@ -11,7 +11,7 @@ static const char *const FILES[] = {
 #include "base/library_files.h"
 };
 
-/* RTLD_DEEPBIND keeps symbols from being searched for first in all libraries of the program. The
+/* RTLD_DEEPBIND searches the library for each symbol before all libraries of the program. The
  * address sanitizer does not support it. */
 #if defined(RTLD_DEEPBIND) && !DT__ASAN
 enum { MODE = RTLD_LAZY | RTLD_LOCAL, MODE_ALONE = MODE | RTLD_DEEPBIND };

@@ -253,7 +253,7 @@ static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
         const wide product = (wide)(2 * j + 1) * kind->rows;
         const uint64_t odd = (uint64_t)(product / rows); /* the greatest 2k+1, or one more */
         const uint64_t others = (uint64_t)(kind->end - kind->begin) - (kind->rows == rows);
-        /* The lower replica's comes first of equal keys, so replicas above r lose ties with r. */
+        /* Equal keys: the lower replica's comes first, so replicas above r lose ties with r. */
         const uint64_t lost = product % rows == 0 ? kind_after(plan, kind, r) : 0;
         position += (others - lost) * ((odd + 1) / 2) + lost * (odd / 2);
     }

@@ -333,7 +333,7 @@ void dt__show_progress(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const struct dt_progress progress = progress_of(bank);
     const int size = job->world->size;
-    /* The last record has printed the same if there are no rows since. */
+    /* The last record has printed the same if no rows were trained on since. */
     if (bank->state.loss_rows > 0)
         dt__progress_show(bank->log.report, &progress, job->step == job->last_step);
     if (!dt__run_status_due(bank->log.report)) return;

@@ -96,8 +96,8 @@ START_TEST(cutout_cuts_a_square)
 }
 END_TEST
 
-/* Cutout 3 zeroes a rectangle of at most 3 x 3 in a picture that is not square, clipped at the
- * edges. Over all pictures it reaches each corner. */
+/* Cutout 3 zeroes a rectangle of at most 3 x 3, clipped at the edges, in a picture that is not
+ * square. Over all pictures it reaches each corner. */
 START_TEST(cutout_reaches_every_edge)
 {
     int corners[4] = {0};

@@ -70,7 +70,7 @@ enum { LEVELS = 2 };
 static const char *const LEVEL[LEVELS] = {"portable", "portable-avx2"};
 
 /* Runs the check under OpenBLAS, under oneDNN if the CPU supports it, and under the project's own
- * products: portable and AVX2, if the CPU supports it. */
+ * products: portable, and AVX2 if the CPU supports it. */
 static void check_kernels(void check(int variant), int variants)
 {
     set_up();

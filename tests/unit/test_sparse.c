@@ -473,8 +473,7 @@ START_TEST(pictures_are_dense)
 }
 END_TEST
 
-/* Sparse inputs keep their zeros and are only divided by their deviation with
- * data.normalize=standard. */
+/* data.normalize=standard keeps the zeros of sparse inputs, and only divides by their deviation. */
 START_TEST(sparse_rows_are_scaled_and_not_shifted)
 {
     FILE *out = fopen("a.svm", "w");
@@ -495,7 +494,7 @@ START_TEST(sparse_rows_are_scaled_and_not_shifted)
 }
 END_TEST
 
-/* A misprint among sparse inputs becomes 5 deviations of the others with data.normalize=robust, and
+/* data.normalize=robust turns a misprint among sparse inputs into 5 deviations of the others; it
  * does not change their scale. */
 START_TEST(sparse_rows_are_scaled_robustly)
 {
