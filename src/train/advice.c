@@ -25,8 +25,8 @@ static void advise_numbers(const struct dt_schema *schema)
     enum { MOST = 20 };
     struct dt_text table = {0};
     char *text = NULL;
-    bool same = true, own = true; /* each label is the number of its class; each name is its
-                                   * label */
+    bool same = true, own = true; /* same: each label is the number of its class; own: each
+                                   * class's name is its label */
     for (int c = 0; schema->label_numbers && c < schema->classes; c++) {
         char number[24];
         snprintf(number, sizeof number, "%lld", (long long)schema->label_numbers[c]);
@@ -225,8 +225,8 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     worker->wire_reported = true;
     double step = now - span->wire_start, wait = waited - span->wire_waited;
     if (wait < 0.3 * step) return;
-    /* a round also computes with what it exchanges: of the tenth of a step, waiting may take
-     * half */
+    /* The exchange may take a tenth of a step. At its end a round also computes with what it
+     * exchanges, so only half of the tenth is left for waiting. */
     int rarely = 2;
     while (rarely < MOST_STEPS && wait / rarely > 0.05 * (step - wait))
         rarely *= 2;

@@ -1,7 +1,7 @@
 /* Async training. Each worker reads the newest weights, computes the gradient of one replica and
- * sends it; gradients are applied one by one as they arrive. Within a span no rank waits for
- * another: meanwhile the bank counts what is applied, and writes records. Evaluations and saves
- * take place between spans, when all gradients are applied. */
+ * sends it; gradients are applied one by one as they arrive. Within a span the ranks never
+ * meet, and the bank counts the applied gradients and writes records. Evaluations and saves take
+ * place between spans, when all gradients are applied. */
 #include "base/limits.h"
 #include "train/step.h"
 
@@ -32,15 +32,16 @@ static int async_step(struct dt_job *job, struct dt_span *span)
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* Aborts the job on a failure, since the workers are within the span. */
+/* Aborts the job on a failure: within the span there is no agreement that could report it to the
+ * workers. */
 static void require(const struct dt_bank *bank, dt_status status)
 {
     if (status) dt__world_abort(bank->job->world, status);
 }
 
-/* Counts the applied gradients until the span ends, after all gradients that were started. Returns
- * what the bank and the senders of the gradients ask for. Workers may have applied gradients before
- * the bank gets here, so times count from the start of the span. */
+/* Counts the applied gradients until the span ends, that is, until all gradients that were started
+ * are applied. Returns what the bank and the senders of the gradients ask for. Workers may have
+ * applied gradients before the bank gets here, so times count from the start of the span. */
 static int async_serve(struct dt_job *job, const struct dt_span *span)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
@@ -60,8 +61,8 @@ static int async_serve(struct dt_job *job, const struct dt_span *span)
         }
         dt__show_progress(bank);
         if (!(asked & DT_ASK_ERROR)) require(bank, dt__saves_collect(bank, false));
-        require(bank, dt__link_collect(bank)); /* an early stop is all that a result needs the
-                                                * workers for */
+        require(bank, dt__link_collect(bank)); /* of all that a result can cause, only an early
+                                                * stop needs the workers */
         if (dt__stop_asked(bank)) asked |= DT_ASK_STOP;
         if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
         if (asked) dt__async_close(async);
@@ -150,7 +151,7 @@ static dt_status async_open(struct dt_job *job, struct dt_steps *steps, dt_fill_
         status = fill(bank, vectors);
     }
     DT_TRY(dt__ranks_agree(job->world->trainers, status));
-    /* Each replica continues with its draw in the checkpoint. */
+    /* Each replica continues at its draw, which the checkpoint has. */
     uint64_t *draws = bank ? bank->state.draws : job->worker->draws;
     dt__ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;

@@ -202,7 +202,9 @@ static void comparison_add(const struct dt_bank *bank, const char *name, double 
     const double noise = metric_noise(&bank->baseline, name, base);
     const size_t length = strlen(out->text);
     if (isnan(gain) || (chosen ? gain > noise : gain >= -noise)) return;
-    if (!chosen && balanced && !strcmp(name, "accuracy")) return; /* other classes matter as much */
+    /* With balanced weights rare classes count as much as the frequent one, at the cost of
+     * accuracy. */
+    if (!chosen && balanced && !strcmp(name, "accuracy")) return;
     out->chosen |= chosen;
     out->worse |= gain < 0;
     if (!out->first) out->first = name;

@@ -12,8 +12,8 @@
 /* The layout of a worker's results, which are sent as one block: the counts of the confusion matrix
  * over its chunks, then the sums of each chunk. */
 struct layout {
-    size_t cells, sums; /* numbers of: uint64_t counts; doubles for each chunk */
-    uint64_t chunks;    /* the largest number that a worker has */
+    size_t cells, sums; /* number of uint64_t counts; number of doubles for each chunk */
+    uint64_t chunks;    /* the most chunks that one worker has */
     size_t bytes;
 };
 
@@ -26,7 +26,7 @@ static struct layout measured_layout(const struct dt_job *job, const struct dt_s
     return of;
 }
 
-/* NULL: the model has no confusion matrix. */
+/* Returns the counts in a block; NULL: the model has no confusion matrix. */
 static uint64_t *measured_counts(const struct layout *of, void *block)
 {
     return of->cells ? block : NULL;
@@ -38,7 +38,7 @@ static double *measured_sums(const struct layout *of, void *block, uint64_t chun
 }
 
 /* Adds up the results of all workers, in the order of workers and so of chunks, and records the
- * evaluation. all: (ranks) blocks. */
+ * evaluation. all: (ranks) a block of each rank. */
 static dt_status conclude(struct dt_bank *bank, const struct layout *of, int set, char *all,
                           double start, bool *out_better)
 {
@@ -85,7 +85,7 @@ static dt_status measure_own(const struct dt_job *job, const struct layout *of, 
         dt__slow_down(job);
         if (!status) status = dt__stop_check();
     }
-    *job->steps->times = (struct dt_exchange_times){0}; /* an evaluation does not count in a span */
+    *job->steps->times = (struct dt_exchange_times){0}; /* a span's times exclude evaluations */
     return status;
 }
 
@@ -157,7 +157,7 @@ static dt_status last_measure(struct dt_bank *bank, int index, const struct dt_c
 dt_status dt__sets_finish(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    struct dt_checkpoint saved = {0}, model = bank->state; /* lent */
+    struct dt_checkpoint saved = {0}, model = bank->state; /* borrows its memory */
     bool any = false;
     dt_status status;
     for (int i = 1; i < job->sets.count; i++)

@@ -3,11 +3,11 @@
  *
  * Tensors match by name and shape. A tensor that reads the inputs is copied row by row, by the
  * names of the inputs: two tables may have the same columns in another order, and may number the
- * same categories differently, since numbers follow counts. A dense first layer is converted to the
- * units of the new inputs, and the output layer to those of the new targets. Outputs match by the
- * labels of their classes if the old model has all of the new classes; an old model that counted
- * labels 1..K from class 0 has one output more. What does not fit starts fresh. Each of these steps
- * is printed. */
+ * same categories differently, since the most frequent one comes first. A dense first layer is
+ * converted to the units of the new inputs, and the output layer to those of the new targets.
+ * Outputs match by the labels of their classes if the old model has all of the new classes; an old
+ * model that counted labels 1..K from class 0 has one output more. What does not fit starts fresh.
+ * Each of these steps is printed. */
 #include <string.h>
 
 #include "model/layer.h"
@@ -164,7 +164,7 @@ static bool class_find(const struct dt_schema *to, int c, const struct dt__class
 {
     const char *name = to->label_names ? to->label_names[c] : NULL;
     if (name && !dt__class_of_text(others, name, strlen(name), out)) return true;
-    if (others->named && !others->numbers.count) return false; /* they have no numbers */
+    if (others->named && !others->numbers.count) return false; /* `others` have no numbers */
     if (name && !to->label_numbers) return false;
     return !dt__class_of_number(others, to->label_numbers ? to->label_numbers[c] : c, out);
 }

@@ -50,7 +50,8 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
 }
 
 /* Returns whether the rate will still fall so far that evaluations without improvement mean little:
- * before PATIENT of a linear or cosine schedule. Most of the gain of such a run comes later. */
+ * before the fraction PATIENT of a linear or cosine schedule is over. Most of the gain of such a
+ * run comes later. */
 static bool patience_waits(const struct dt_job *job, uint64_t step)
 {
     static const double PATIENT = 0.6;
@@ -61,8 +62,8 @@ static bool patience_waits(const struct dt_job *job, uint64_t step)
 }
 
 /* An evaluation that equals the best by the metric, with a lower loss, becomes the best but still
- * counts towards an early stop. Two kinds do not count: evaluations that are repeated, as after a
- * resume, and one at the end of a run, which may be continued. */
+ * counts towards an early stop. Two kinds of evaluations do not count: a repeated one, as after a
+ * resume, and one that takes place only because the run ends, since the run may be continued. */
 dt_status dt__evaluation_judge(struct dt_job *job, const struct dt_evaluation *evaluation,
                                bool *out_better)
 {

@@ -12,7 +12,8 @@
  *
  * With train.overlap the exchange of a round's differences goes on during the next round, between
  * whose steps the workers advance it, and ends with that round. A group starts a round with the
- * bank's weights minus (a part of) its own difference, which these weights do not include yet:
+ * bank's weights minus its own difference or a fraction of it (dt__own_rate), since these weights
+ * do not include the difference yet:
  *
  *     round                  1        2                 3                 last     then
  *     a group starts with    w0       w0 - own d1       w1 - own d2       ...
@@ -67,8 +68,8 @@ static dt_status groups_open(struct dt_job *job, struct dt_steps *steps)
     return dt__ranks_agree(job->world->trainers, status);
 }
 
-/* Fills the job's exchange specification, in which a group is one replica, whose gradient is its
- * difference of a round. */
+/* Fills the specification of the job's exchange, in which each group is one replica, and the
+ * difference over a round is its gradient. */
 static dt_status local_spec(struct dt_job *job, struct dt_exchange_spec *out)
 {
     int *leaders = NULL; /* (groups) */
@@ -130,8 +131,8 @@ static void groups_start(struct dt_job *job)
 {
     const size_t params = job->model->params;
     uint64_t began = dt__round_begin(job, job->config, job->step);
-    if (job->bank && job->pending) /* the rounds of the configuration that computed these
-                                    * differences */
+    if (job->bank && job->pending) /* these differences were computed in rounds of the
+                                    * previous configuration */
         began = dt__round_begin(job, &job->bank->start.before, job->step);
     dt__ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
     dt__ranks_bcast(job->world->trainers, &began, sizeof began, 0);
@@ -195,9 +196,9 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
         struct dt_group *group = &job->steps->local->group[i];
         if (group->began) {
             float *weights = dt__exchange_vectors(group->exchange)[0];
-            /* Counts from where a round of full length would start, which is all that a resume
-             * knows. A round that started later, because the run continues after its former end,
-             * gets some steps too many. */
+            /* The group's fraction is that of a round of full length, since a resume knows only
+             * where such a round starts. If this round started later, because the run continues
+             * after its former end, some steps too many are counted. */
             group->part = dt__group_part(group, dt__round_begin(job, job->config, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);

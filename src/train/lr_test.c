@@ -47,7 +47,7 @@ dt_status dt__lr_test_judge(struct dt_lr_test *test)
      * low where the loss falls in steps, and a sixth of the rate of the least loss, which is too
      * high where the loss has a long floor. Of 34 suggestions (twelve tables, five sets of
      * pictures, two seeds) 31 are within 3 % of the best of eight rates, as interpolated between
-     * these; with a tenth instead of a sixth 27. All others are too low. */
+     * these; with a tenth instead of a sixth, 27 are. All others are too low. */
     test->suggest = sqrt(test->lr[steepest] * test->lr[test->least] / 6);
     return DT_OK;
 }
@@ -131,7 +131,7 @@ dt_status dt__lr_test(struct dt_world *world, struct dt_config *config, const ch
     dt__world_rest(world, status == DT_STOPPED);
     if (status && status != DT_ENUMERIC) /* a loss that is not finite ends the range */
         return status;
-    /* without a point the failure is not due to a rate */
+    /* If the run failed before its first point, no rate caused the failure. */
     if (bank && (!status || out->points > 0)) status = dt__lr_test_judge(out);
     return dt__ranks_agree(world->all, bank ? status : DT_OK);
 }

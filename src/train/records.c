@@ -83,7 +83,7 @@ static const char *plural(int64_t n)
     return n > 1 ? "s" : "";
 }
 
-/* Warns about eval.* keys that have no effect, or another one, with a dedicated evaluator. */
+/* Warns about eval.* keys that have no effect, or a different one, with a dedicated evaluator. */
 static void print_evaluator(const struct dt_config *config)
 {
     if (!config->eval.dedicated) return;
@@ -147,7 +147,7 @@ static void print_memory(const struct dt_bank *bank)
 /* A worker with fewer rows does not fill a core (scripts/doc/tuning.md). */
 enum { FEW_ROWS = 16 };
 
-enum { MANY_CLASSES = 20 }; /* if labels are more numbers, they are more often amounts */
+enum { MANY_CLASSES = 20 }; /* numeric labels with more values are more often amounts */
 
 /* Prints the numbers of rows and classes, the baseline that a model must beat, and the named
  * sets. */
@@ -337,7 +337,7 @@ void dt__show_progress(struct dt_bank *bank)
     if (bank->state.loss_rows > 0)
         dt__progress_show(bank->log.report, &progress, job->step == job->last_step);
     if (!dt__run_status_due(bank->log.report)) return;
-    /* Every two seconds: `dtrain top` reads it. */
+    /* The status file, which `dtrain top` reads, is written every two seconds. */
     double now = dt__clock_secs(), secs = bank->log.viewed_at > 0 ? now - bank->log.viewed_at : 0;
     bank->log.viewed_at = now;
     for (int r = 0; r < size; r++) {
@@ -408,7 +408,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     metric = dt__metric_shown(job, values);
     if (strcmp(metric.name, "loss"))
         snprintf(extra, sizeof extra, ", %s %.5g", metric.name, metric.value);
-    if (!dt__log_is_terminal()) /* there the progress line shows the best */
+    if (!dt__log_is_terminal()) /* on a terminal the progress line shows the best */
         dt__info("eval%s%s at step %llu: loss %.5g%s", *set->name ? " of " : "", set->name,
                  (unsigned long long)evaluation->step, values->loss, extra);
     return DT_OK;
@@ -438,8 +438,8 @@ static void budget_print(const char *const *names, const double *secs, int parts
                                        length ? ", " : "", names[i], 100 * secs[i] / all);
 }
 
-/* Records totals over all starts, and counts, staleness and times of the workers in this start.
- * Fills text with the workers' time, split into waiting and everything else. */
+/* Records the totals over all starts of the run and, for this start only, the workers' counts,
+ * staleness and times. Fills text with the workers' time, split into waiting and everything else. */
 static void record_async(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute and update", "wait"};

@@ -102,7 +102,8 @@ static void record_round(struct dt_bank *bank)
 }
 
 /* Collects the changes that affect the bits, for the history. They include the rate of the next
- * update, which a change of train.epochs alone may change, if the schedule ends with them. */
+ * update, which a change of train.epochs alone may affect, since a schedule may end with the
+ * epochs. */
 static dt_status collect_changes(struct dt_bank *bank)
 {
     struct dt_job *now = bank->job, was = *now;
@@ -210,8 +211,8 @@ static float *find_state(const struct dt_checkpoint *from, int group, const char
     return NULL;
 }
 
-/* Returns the weight of a group's vector in the sum over groups. Differences count by the group's
- * number of replicas. */
+/* Returns the weight of a group's vector in the sum over groups. Differences are weighted by the
+ * group's number of replicas. */
 static float group_weight(const struct dt_job *job, int groups, int group, bool difference)
 {
     const int begin = dt__part_begin(job->replicas, groups, group);
@@ -306,9 +307,9 @@ static dt_status apply_differences(struct dt_bank *bank)
     return DT_OK;
 }
 
-/* Corrects the weights of a checkpoint with differences. They already include what the next outer
- * update will take from the momentum, computed with the former rate and momentum; this replaces
- * these by the current ones. */
+/* Corrects the weights of a checkpoint that has differences. These weights already include what the
+ * next outer update will take from the momentum, by the former train.outer_lr and
+ * train.outer_momentum; the correction makes it what the current values give. */
 static void adjust_ahead(struct dt_bank *bank)
 {
     const struct dt_checkpoint *from = &bank->start.loaded;
@@ -361,7 +362,7 @@ dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
 {
     DT_TRY(name_vectors(bank, vectors));
     DT_TRY(load_vectors(bank));
-    dt__checkpoint_drop(&bank->start.loaded); /* the vectors are copied */
+    dt__checkpoint_drop(&bank->start.loaded); /* its vectors have been copied */
     return DT_OK;
 }
 

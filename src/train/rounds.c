@@ -65,7 +65,7 @@ uint64_t dt__round_reach(const struct dt_job *job, uint64_t due)
     const uint64_t after = (uint64_t)job->config->train.local_after;
     if (dt__overlaps(job) && !job->pending)
         due = job->step + 1; /* so that an exchange is pending from then on */
-    /* The local stepper does the steps after that. */
+    /* From step `after` on, the local stepper is in use. */
     if (job->step < after && is_local_at(job, job->config, due - 1)) return after;
     return dt__round_end(job, due - 1);
 }

@@ -145,8 +145,8 @@ void dt__best_load(const struct dt_job *job, const struct dt_best *best, struct 
     }
 }
 
-/* Exports the best model if its export is missing: from the loaded checkpoint, which has its
- * weights as its own or as best_params, or from a kept checkpoint. */
+/* Exports the best model if its export is missing. Its weights come from the loaded checkpoint (its
+ * own weights, or best_params) or from a file that has the best model. */
 static dt_status catch_up_best(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -245,7 +245,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
         here = false; /* the weights have changed since */
     bank->files.saved_step = here ? job->step : DT__NOT_SAVED;
     bank->files.saved_pending = job->pending;
-    dt__checkpoint_drop(&bank->start.loaded); /* its vectors are copied */
+    dt__checkpoint_drop(&bank->start.loaded); /* its vectors have been copied */
     return DT_OK;
 }
 

@@ -84,10 +84,10 @@ static void warn_together(const struct dt_job *job, dt_status mine)
         dt__warn("%s", dt_error_text());
 }
 
-/* Chooses one BLAS kernel for all ranks, since each kernel computes other bits, and warns if a host
- * has fewer cores than computing threads. A bank without replicas and an evaluator are not counted:
- * the bank sleeps while workers compute, and the evaluator has low priority. Collective over all
- * ranks. */
+/* Chooses one BLAS kernel for all ranks, since each kernel computes different bits, and warns if a
+ * host has fewer cores than computing threads. A bank without replicas and an evaluator are not
+ * counted: the bank sleeps while workers compute, and the evaluator has low priority. Collective
+ * over all ranks. */
 static dt_status choose_machines(const struct dt_job *job)
 {
     struct dt_world *world = job->world;
@@ -183,8 +183,8 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
 }
 
 /* Returns whether a rank writes a copy of the file: the first rank on its host that lacks the file
- * does, or, with `each`, every rank that lacks it, since ranks could not open each other's
- * copies. */
+ * does. With `each` every rank that lacks it does: other ranks could not open the first one's
+ * copy. */
 static bool rank_copies(const struct dt_world *world, const bool *lacks, bool each, int rank)
 {
     bool first = true;
@@ -240,8 +240,8 @@ done:
     return status;
 }
 
-/* Surveys the rows of files on the bank, and sends the survey to the other ranks. known: the
- * bank's. Collective over all ranks. */
+/* Surveys the rows of files on the bank, and sends the survey to the other ranks. known: as
+ * for dt__source_survey; only the bank's is used. Collective over all ranks. */
 static dt_status share_files(const struct dt_world *world, const struct dt_config *config,
                              enum dt_part part, const struct dt_schema *known,
                              struct dt_source **out)
@@ -300,9 +300,9 @@ static dt_status share_data(struct dt_job *job, const struct dt__train_options *
     return share_arrays(job, options->eval, dt__source_schema(job->train), &job->eval);
 }
 
-/* Shares the sources of the named sets: test rows split off, files, or a sample of training rows. A
- * trial of a search, which passes `rows`, leaves the test rows to the search. Collective over all
- * ranks. */
+/* Shares the sources of the named sets. A set has the test rows, which were split off from the
+ * training rows, or the rows of files, or a sample of the training rows. A trial of a search, which
+ * passes `rows`, leaves the test rows to the search. Collective over all ranks. */
 static dt_status share_sets(struct dt_job *job, const struct dt_source *rows)
 {
     struct dt__named_sets named;
@@ -494,7 +494,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     DT_TRY(share_data(job, &run->options));
     if (!run->options.test) DT_TRY(share_sets(job, run->options.rows));
     DT_TRY(dt__ranks_agree(world->all, resolve_by_data(job)));
-    /* Every rank has model and plan; then each opens its role. */
+    /* Every rank creates model and plan; then workers and evaluator open theirs. */
     DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
     dt__world_heartbeat(world, "load", job->step);
     if (job->worker) status = dt__worker_open(job, job->worker);

@@ -16,7 +16,7 @@ struct replica {
     struct dt_batch batch;
     struct dt_rng dropout;
     struct dt_network_stop stop;
-    double loss; /* loss, if the output layer is split */
+    double loss; /* of the rows, if the output layer is split */
 };
 
 struct dt_split_run {
@@ -26,12 +26,12 @@ struct dt_split_run {
     struct dt_split_layer *layer; /* (layers) */
     struct dt_layer_part *part;   /* (layers, end - first) this worker's parts */
     float *tile;                  /* gradient of one block's weights */
-    float *sums[12];              /* of a block, one for each level of the tree that sums parts */
+    float *sums[12];              /* sums for a block, one for each level of the tree over parts */
     int *rows;                    /* (R) rows of each replica in the current step */
     struct replica *replica;      /* (replicas) the replicas of this worker */
     int replicas;
     struct dt_network_hooks forward_only; /* hooks of all replicas but the last that has rows */
-    uint64_t weights_at, states_at;       /* steps for which the bank has gathered weights and
+    uint64_t weights_at, states_at;       /* steps at which the bank last gathered weights and
                                            * states */
     float *staging;                       /* bank: rows of a part in transit */
 };
@@ -205,8 +205,8 @@ static void part_move(const struct dt_job *job, bool to_bank, int layer, int par
     if (whole && to_bank) part_copy(job, layer, part, rows, whole, floats, true);
 }
 
-/* Moves the vectors [first, end) of all parts, a few rows of all parts at a time: the bank's
- * vectors may be on disk, and so are read or written once, in order. */
+/* Moves the vectors [first, end) of all parts, a few rows of all parts at a time. So the
+ * bank's vectors, which may be on disk, are read or written once, in order. */
 static void move_parts(struct dt_job *job, bool to_bank, int first, int end)
 {
     const struct dt_split_run *run = job->steps->split;
@@ -242,7 +242,7 @@ void dt__split_gather(struct dt_job *job, bool all)
 /* ---- a step --------------------------------------------------------------------------------- */
 
 /* Applies the optimizer to the gradient of n floats of a part. If updates wait for the norm, does
- * nothing: the gradient is in part->grad. */
+ * nothing: dt__split_update will take the gradient from part->grad. */
 static void part_gradient(const struct dt_job *job, const struct dt_layer_part *part, size_t at,
                           size_t n, const float *grad)
 {
@@ -250,17 +250,17 @@ static void part_gradient(const struct dt_job *job, const struct dt_layer_part *
     if (!part->grad) dt__update_part(job, &info, part, at, n, grad);
 }
 
-/* Returns the outputs of one of this worker's parts for all rows, in the backward pass their
- * gradient. */
+/* Returns the outputs of one of this worker's parts for all rows; in the backward pass their
+ * gradient is there instead. */
 static float *part_outputs(const struct dt_split_run *run, int layer, int number)
 {
     float *logits = part_of(run, layer, number)->logits;
     return logits ? logits : dt__split_outputs(run->split, layer, number);
 }
 
-/* Does the backward pass of one block of inputs for parts [first, end), whose sum is one partial
- * sum: updates their weights, and writes the gradient by the inputs to out (unless NULL). level:
- * buffers for the sums below. */
+/* Does the backward pass of one block of inputs for parts [first, end), which are one node of the
+ * tree over parts: updates the parts' weights, and writes the sum of their gradients by the inputs
+ * to out (unless NULL). level: buffers for the nodes below. */
 static dt_status block_backward(struct dt_job *job, int layer, size_t block, int first, int end,
                                 float *out, float **level)
 {

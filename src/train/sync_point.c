@@ -65,7 +65,7 @@ static struct decision decide(struct dt_bank *bank, int asked, dt_status status)
     const bool at_end = job->step == job->last_step || job->best.stop;
     if (at_end && !dt__eval_due(job))
         decision.next = END;
-    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a span without steps asked no rank */
+    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* without steps, `asked` is empty */
         decision.next = STOP;
     decision.save = decision.next != GO_ON || dt__save_due(bank);
     decision.drops = job->best.drops;

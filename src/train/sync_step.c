@@ -3,7 +3,7 @@
  *
  *   plain_step              one step
  *     dt__step_gradients    each replica's gradient into its slot; buckets become ready meanwhile
- *     dt__exchange_end      sums, updates, weights (comm/exchange.h)
+ *     dt__exchange_end      sums gradients, updates and sends weights (comm/exchange.h)
  *     dt__split_update      split layers whose update waits for the norm
  *
  * Workers compute. The exchange decides which rank sums and updates: each worker its slice or, with
@@ -46,8 +46,8 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
     return dt__network_tile(job->worker->network, matrix, factors, tile, out);
 }
 
-/* Returns an upper bound of the inputs that a rank reads at once, in a step or for a chunk of an
- * evaluation. */
+/* Returns an upper bound on the number of inputs that a rank reads at once, in a step or for a
+ * chunk of an evaluation. */
 static size_t most_inputs(const struct dt_job *job)
 {
     size_t most = 0;
@@ -93,7 +93,7 @@ dt_status dt__exchange_open(struct dt_job *job, struct dt_steps *steps,
                             : DT_OK;
 }
 
-/* Sends the loss sums since the last train record to the workers; each keeps those of its
+/* Sends all workers the loss sums since the last train record; each worker keeps those of its
  * replicas. */
 static void share_losses(struct dt_job *job)
 {

@@ -98,7 +98,7 @@ double dt__gradient_norm2(void *arg, const struct dt_touched *touched, const flo
 
 /* ---- ranges and tensors --------------------------------------------------------------------- */
 
-/* The first n floats of a range: all of one tensor, with the tensor's rule and the rule's state. */
+/* The first n floats of a range, all in one tensor, with the tensor's rule and the rule's state. */
 struct tensor_range {
     size_t tensor, n;
     const struct dt_optimizer *rule;
@@ -117,7 +117,7 @@ static const struct dt_factors *factors_of(const struct dt_job *job,
     return decays ? &constants->usual : &constants->free;
 }
 
-/* Returns the part of [offset, offset + n) that lies in one tensor, the first one. states: whole
+/* Returns the first floats of [offset, offset + n), as many as lie in one tensor. states: whole
  * vectors. */
 static struct tensor_range tensor_range_at(const struct dt_job *job,
                                            const struct constants *constants, size_t offset,
@@ -365,7 +365,7 @@ void dt__update_part(const struct dt_job *job, const struct dt_update_info *info
     tensor_range_update(job, &range, grad, weights, weights);
 }
 
-/* Updates the tile row by row, or at once if its rows have no gaps between them. */
+/* Updates the tile row by row, or all at once if its rows have no gaps between them. */
 void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int index,
                           struct dt_tile tile, const float *grad, float *const *vectors)
 {

@@ -6,8 +6,8 @@
 #include <math.h>
 
 /* Returns how many of `rows` rows go through the network at once: all, if a layer computes
- * statistics over its rows (only batchnorm has state tensors) or the model has split layers, for
- * which replicas go through together; else at most DT__SLICE_ROWS. */
+ * statistics over its rows (only batchnorm has state tensors) or if the model has split layers,
+ * which take the rows of all replicas together; else at most DT__SLICE_ROWS. */
 static int slice_rows(const struct dt_job *job, uint64_t rows)
 {
     uint64_t most = job->model->splits ? INT_MAX : DT__SLICE_ROWS;
