@@ -225,8 +225,8 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     worker->wire_reported = true;
     double step = now - span->wire_start, wait = waited - span->wire_waited;
     if (wait < 0.3 * step) return;
-    /* The exchange may take a tenth of a step. At its end a round also computes with what it
-     * exchanges, so only half of the tenth is left for waiting. */
+    /* The exchange may take a tenth of a step. A round also computes with what it exchanges,
+     * so only half of that tenth is left for waiting. */
     int rarely = 2;
     while (rarely < MOST_STEPS && wait / rarely > 0.05 * (step - wait))
         rarely *= 2;

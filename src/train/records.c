@@ -439,7 +439,8 @@ static void budget_print(const char *const *names, const double *secs, int parts
 }
 
 /* Records the totals over all starts of the run and, for this start only, the workers' counts,
- * staleness and times. Fills text with the workers' time, split into waiting and everything else. */
+ * staleness and times. Fills text with the workers' time, split into waiting and everything
+ * else. */
 static void record_async(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
     static const char *const PARTS[] = {"compute and update", "wait"};

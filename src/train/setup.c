@@ -494,7 +494,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     DT_TRY(share_data(job, &run->options));
     if (!run->options.test) DT_TRY(share_sets(job, run->options.rows));
     DT_TRY(dt__ranks_agree(world->all, resolve_by_data(job)));
-    /* Every rank creates model and plan; then workers and evaluator open theirs. */
+    /* Every rank creates model and plan; then workers and evaluator open what only they use. */
     DT_TRY(dt__ranks_agree(world->all, create_model(job, run->options.loss)));
     dt__world_heartbeat(world, "load", job->step);
     if (job->worker) status = dt__worker_open(job, job->worker);
