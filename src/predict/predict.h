@@ -8,9 +8,9 @@
  * starts.
  *
  * HDF5 files are read by a separate process, dtrain-hdf5, which is forked when the first file is
- * opened and lives as long as the program. Therefore a wait() for any child does not return, and
- * pages that the program writes after the fork are duplicated: open a model before filling large
- * memory. */
+ * opened and lives as long as the program. Therefore a program that calls wait() until it has no
+ * child left waits forever, and pages that the program writes after the fork are duplicated: open a
+ * model before filling large memory. */
 #ifndef PREDICT_PREDICT_H
 #define PREDICT_PREDICT_H
 
@@ -32,7 +32,8 @@ struct dt_predictor {
                              * quantile) */
     size_t entries; /* entries in a row's sparse part, one per column of categories; 0: the network
                      * reads all features as a dense row */
-    size_t numbers; /* numbers in a row's dense part, followed by z of encoded features */
+    size_t numbers; /* numbers in a row's dense part; the last ones are z of encoded features
+                     * (model/encoding.h) */
     size_t chunk;   /* rows to predict at once: DT_EVAL_CHUNK, or fewer so that they fit in 64
                      * MiB */
 
@@ -43,8 +44,8 @@ struct dt_predictor {
     /* Private to src/predict: the network, and memory for the current chunk of rows. */
     struct dt_network *network; /* NULL: created at the first prediction */
     float *x;                   /* (chunk, features and z) normalised rows */
-    float *dense, *value;       /* dense part and entries' values of a batch, for a model that takes
-                                 * sparse rows */
+    float *dense, *value;       /* a batch's dense part, and the values of its entries, for a model
+                                 * that takes sparse rows */
     uint64_t *offsets;
     uint32_t *index;
     float *logits; /* (DT_EVAL_CHUNK, nout) */

@@ -10,8 +10,8 @@
 #include "predict/predict.h"
 
 /* Identifies a model file. A file that replaces it, or that was written again, has another
- * identity. The size distinguishes a half-written file from the whole one, which may be written
- * within one tick of the file system's clock. */
+ * identity. The size distinguishes a file that is half written from the same file when complete:
+ * both may have the same time, since the file system's clock is coarse. */
 struct dt__file_id {
     dev_t device;
     ino_t inode;
@@ -32,7 +32,7 @@ struct dt__version {
 /* ---- batcher.c: rows of many requests through the network at once --------------------------- */
 
 struct dt__batcher;
-/* threads: number of threads of each matrix product. */
+/* Creates a batcher. threads: number of threads of each matrix product. */
 dt_status dt__batcher_create(int threads, struct dt__batcher **out);
 void dt__batcher_destroy(struct dt__batcher *batcher); /* no thread may be waiting in it */
 struct dt__request;
@@ -58,9 +58,9 @@ struct dt__request {
     int max_rows;
     size_t rows;
     struct dt__json_rows reader;
-    uint32_t *words;    /* values row by row, (rows, columns), */
-    uint32_t **lists;   /* or, for lists by name, where the list (rows) of each column starts, */
-    uint32_t *list_end; /* and where the last one ends; equal to `words`: there are no lists */
+    uint32_t *words;    /* the values: row by row, (rows, columns), or as one list per column */
+    uint32_t **lists;   /* (columns) for lists: start of each column's list (rows) in `words` */
+    uint32_t *list_end; /* end of the last list; equal to `words`: there are no lists */
     uint32_t *row;      /* (columns) one row, assembled from the lists */
 };
 /* Parses the body of ":predict" (v2 false) or "/infer" (v2 true). The body is not needed

@@ -21,8 +21,8 @@ struct dt__leader {
     dt_status status; /* status of the search: that of the unit that made it fail, or DT_STOPPED */
     char error[DT_ERROR_MAX];
     double start;      /* clock at the start of the stage */
-    int left, decided; /* number of trials that were undecided when the stage began; number of them
-                        * decided since */
+    int left, decided; /* number of trials that were undecided when the stage began, and how many of
+                        * these have been decided since */
     int best;          /* trial with the lowest score of the stage so far; -1: none */
 };
 

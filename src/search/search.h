@@ -84,8 +84,8 @@ struct dt__path dt__trial_dir(const struct dt__search *search, int trial, int fo
 dt_status dt__trial_config(const struct dt__search *search, int trial, int fold, int epochs,
                            struct dt_config *out);
 dt_status dt__config_copy(const struct dt_config *from, struct dt_config *out);
-/* Writes the keys in which the trial differs from others as an object, key: value as text. The
- * caller calls json_decref. DT_EMEMORY. */
+/* Creates a JSON object of the keys in which the trial differs from others; the values are texts.
+ * The caller calls json_decref on it. DT_EMEMORY. */
 dt_status dt__trial_settings(const struct dt__search *search, int trial, json_t **out);
 
 /* ---- team.c --------------------------------------------------------------------------------- */
@@ -154,15 +154,15 @@ struct dt__scorer {
 dt_status dt__scorer_make(const struct dt__search *search, const struct dt_checkpoint *like,
                           struct dt__scorer *out);
 void dt__scorer_free(struct dt__scorer *scorer, int folds);
-/* Computes the score of predictions, given as one array of outputs per fold in the space of
- * dt__model_to_mean. DT_EMEMORY. */
+/* Computes the score of predictions, which are given as one array of outputs per fold, in the space
+ * of dt__model_to_mean. DT_EMEMORY. */
 dt_status dt__scorer_score(const struct dt__search *search, const struct dt__scorer *scorer,
                            float *const *mean, double *out);
 
 /* Computes the score of the baseline: the constant with the least loss on the training rows. */
 dt_status dt__scorer_baseline(const struct dt__search *search, const struct dt__scorer *scorer,
                               double *out);
-/* Computes the score on `rows` of the model at a path, which is as for dt_predictor_open. */
+/* Computes the score that the model at path has on `rows`. path: as in dt_predictor_open. */
 dt_status dt__model_score(const struct dt__search *search, const struct dt__scorer *scorer,
                           const char *path, const struct dt_source *rows, double *out);
 

@@ -8,12 +8,12 @@
 
 /* Bank only: prints how labels map to classes, if the mapping may surprise. */
 void dt__advise_labels(const struct dt_job *job);
-/* Bank only: warns about features far from 1, batchnorm over single rows, and layers that would
- * send less if split. */
+/* Bank only: warns about features with values much larger than 1, batchnorm over single rows, and
+ * layers that would send less if split. */
 void dt__advise_start(const struct dt_job *job);
-/* Bank only: warns if the loss over a log window is more than 10 times the loss of a guess, which
- * happens in no training that works. Returns whether it warned. Does nothing in a learning-rate
- * test, which watches the losses itself. */
+/* Bank only: warns if the loss in the last train record is more than 10 times the loss of a guess,
+ * which happens in no training that works. Returns whether it warned. Does nothing in a
+ * learning-rate test, which watches the losses itself. */
 bool dt__advise_loss(const struct dt_bank *bank);
 
 /* Checks, before weights are allocated, that this host has memory for them and for the optimizer

@@ -69,7 +69,7 @@ struct dt_bank {
     const struct dt__train_options *options;
     bool stop; /* the program has asked for a stop */
     struct dt_start start;
-    /* The state that the next save writes; it borrows vectors, names and texts. Its
+    /* The state that the next save writes; its vectors, names and texts belong to others. Its
      * group_difference holds the last round's differences if job->pending; otherwise it is not
      * saved. */
     struct dt_checkpoint state;
@@ -99,7 +99,7 @@ void dt__bank_close(struct dt_bank *bank);
 dt_status dt__save(struct dt_bank *bank, bool last);
 bool dt__save_due(const struct dt_bank *bank);
 bool dt__save_time_due(const struct dt_bank *bank); /* due by run.checkpoint_secs */
-/* Records the saves that have ended. Warns about a failed one, or with `last` returns its
+/* Records the saves that have ended. If one failed, warns about it or, if `last`, returns its
  * status. */
 dt_status dt__saves_collect(struct dt_bank *bank, bool last);
 dt_status dt__saves_finish(struct dt_bank *bank); /* waits for a pending save, which must succeed */
@@ -127,8 +127,9 @@ dt_status dt__resume_check_data(const struct dt_bank *bank, uint32_t content);
 void dt__best_forget_if_other(struct dt_bank *bank);
 /* Fills bank->state and the vectors from the loaded checkpoint, or with new weights. */
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);
-/* Pass weights and state from one exchange to the next when the stepper changes: set_aside copies
- * them, refill is the dt_fill_fn that fills the vectors of the next exchange with the copy. */
+/* Two functions pass weights and state from one exchange to the next when the stepper changes:
+ * set_aside copies them, and refill, a dt_fill_fn, fills the vectors of the next exchange with the
+ * copy. */
 dt_status dt__bank_set_aside(struct dt_bank *bank);
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
 
@@ -143,14 +144,16 @@ void dt__log_begin(struct dt_bank *bank);
 /* Opens the records, once bank->state is filled. */
 dt_status dt__log_open(struct dt_bank *bank);
 void dt__log_close(struct dt_bank *bank);
-/* Adds a span to the accounts. In async, training time is counted by gradient instead. */
+/* Adds a span to the accounts. In async, training time is counted gradient by gradient
+ * instead. */
 void dt__log_span(struct dt_bank *bank, uint64_t steps, double secs, double cpu_secs);
-/* Async: counts a gradient in the state and in the staleness. */
+/* Async: counts an applied gradient in bank->state, and its staleness in log.staleness. */
 void dt__log_applied(struct dt_bank *bank, const struct dt_applied *applied);
 void dt__log_counts(struct dt_bank *bank, const struct dt_async_counts *counts);
 double dt__wall_secs(const struct dt_bank *bank); /* seconds of this run over all its starts */
 void dt__show_progress(struct dt_bank *bank);
-/* Adds a change to the record of what this start changes; log.change begins at `step`. */
+/* Adds a changed key to log.change, the record of what this start changes. step: for the record,
+ * the step at which the changes begin; only that of the first call is used. */
 void dt__record_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
 /* Prints and records the facts of the run, and what a resume changes. */
 dt_status dt__record_start(struct dt_bank *bank);
@@ -164,7 +167,7 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status);
 
 /* ---- evaluator.c: the link, unused without a dedicated evaluator ----------------------------- */
 
-int dt__link_asks(struct dt_bank *bank);          /* the evaluator's enum dt_ask */
+int dt__link_asks(struct dt_bank *bank);          /* enum dt_ask: what the evaluator asks for */
 dt_status dt__link_collect(struct dt_bank *bank); /* records results that have arrived */
 /* Waits at most most_secs for the result of the last checkpoint. Collective over bank and
  * workers. */

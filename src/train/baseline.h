@@ -31,8 +31,8 @@ void dt__baseline_text(const struct dt_bank *bank, char text[DT__BASELINE_TEXT])
 struct dt_metric_score dt__metric_shown(const struct dt_job *job,
                                         const struct dt_metric_values *values);
 
-/* The metrics in which the chosen model is worse than the baseline. eval.metric is included even if
- * the model is better, but by no more than noise. */
+/* The metrics in which the chosen model is worse than the baseline by more than noise. eval.metric
+ * is already included if the model is not better by more than noise. */
 struct dt_comparison {
     const char *first;  /* name of the first of these metrics; NULL: there are none */
     bool chosen, worse; /* eval.metric is among them; the model is worse in at least one */

@@ -1,8 +1,8 @@
 /* certify: measures how certain a trained model's answers are, on rows that it was not trained on.
- * At the end of a run the held-out rows fit its temperature and threshold, and the test rows its
- * intervals; its exports carry the result. No recorded score depends on what was fitted to the rows
- * that it measures: held-out rows are measured before the fit, and test rows, which fit only
- * intervals, after it. */
+ * At the end of a run its temperature and threshold are fitted to the held-out rows, and its
+ * intervals to the test rows; the exports contain the result. No recorded score depends on what was
+ * fitted to the rows that the score measures: held-out rows are measured before the fit; test rows
+ * after it, but only intervals are fitted to them. */
 #ifndef DT_TRAIN_CERTIFY_H
 #define DT_TRAIN_CERTIFY_H
 

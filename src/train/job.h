@@ -28,12 +28,12 @@ struct dt_group {
 
     /* The following members are for local steps. */
     bool leads;         /* this worker contributes the group's difference */
-    const float *start; /* the bank's weights in the first step of a round; NULL: the group's own
-                         * weights */
+    const float *start; /* weights that the next gradient is computed with: in the first step of a
+                         * round the bank's; NULL: the group's own */
     /* Vectors (P) of train.overlap, on the first rank that has the group's weights. */
     float *began;      /* the group's weights at the start of its current round */
-    float *difference; /* `began` minus the weights at the end of the last round, which the pending
-                        * exchange carries */
+    float *difference; /* `began` of the last round minus the weights at its end; the pending
+                        * exchange sends it */
     double part;       /* fraction of the last round's samples that the group drew */
 };
 
@@ -42,19 +42,20 @@ struct dt_layer_part {
     int number;
     size_t tensor;                      /* index of the weight in the model's tensors; the bias
                                          * follows it */
-    size_t columns, weights;            /* floats in a row, and in the bias; floats of the weight */
+    size_t columns, weights;            /* floats in a row of the weight, which are as many as in
+                                         * the bias; floats in the whole weight */
     float *vector[DT_EXCHANGE_VECTORS]; /* weights, optimizer state */
     float *grad;                        /* the gradient, kept if updates wait for the norm; else
                                          * NULL */
-    float *logits; /* (batch, columns) logits of a softmax, later their gradient; NULL: another
-                    * layer */
+    float *logits; /* (batch, columns) logits of a softmax, later their gradient; NULL: the
+                    * layer has no softmax */
     struct dt_split_part *products;
 };
 
 /* The rules of the run's updates. update.c fills them. */
 struct dt_rules {
-    struct dt_optimizer optimizer;     /* nstate and state_name cover every vector that the run
-                                        * keeps */
+    struct dt_optimizer optimizer;     /* its nstate and state_name count and name every state
+                                        * vector that the run keeps */
     struct dt_optimizer wide;          /* rule for the linear path, floats [wide_begin, wide_end) */
     size_t wide_begin, wide_end;       /* SIZE_MAX: the linear path follows `optimizer` */
     const struct dt_tensor *undecayed; /* the output's bias, if it started at the baseline: weight
@@ -85,8 +86,8 @@ struct dt_worker; /* worker.h */
 typedef void dt_gradients_fn(struct dt_group *group, struct dt_worker *worker, uint64_t step,
                              const struct dt_network_hooks *hooks);
 
-/* The resources of the stepper in use. step.c and the stepper fill it, with the functions that list
- * rows, factors and parts. */
+/* The resources of the stepper in use. step.c and the stepper fill it; some members are filled
+ * by dt__list_row_ranges, dt__list_factored and dt__split_open, which the stepper calls. */
 struct dt_steps {
     const struct dt_stepper *stepper;
     struct dt_exchange *exchange;    /* NULL: async */
@@ -102,8 +103,8 @@ struct dt_steps {
     struct dt_exchange *pulls; /* the exchange that pulls the rows of weights that a rank reads;
                                 * NULL: none are pulled */
     struct dt_saved_vectors saved;
-    struct dt_row_range *row_range; /* (row_ranges) tensors with gradients whose touched rows alone
-                                     * are exchanged */
+    struct dt_row_range *row_range; /* (row_ranges) tensors that exchange only the touched rows of
+                                     * their gradients */
     int row_ranges;
     struct dt_factored *factored; /* (matrices) bf16: matrices whose gradients may stay factors */
     int matrices;
@@ -152,8 +153,8 @@ struct dt_job {
 
     uint64_t step, last_step; /* updates done; updates at the end of the run */
     bool pending;             /* train.overlap: the weights do not include the last round yet */
-    /* The best evaluation so far, on bank and evaluator. Workers have the one of the
-     * start, except that best.seen and best.stop stay current. */
+    /* The best evaluation so far, on bank and evaluator. Workers keep the one that was the best at
+     * the start; only its members seen and stop are kept current. */
     struct dt_best best;
     struct dt_best incumbent; /* bank and evaluator: the old model (run.init) measured on the same
                                * rows */
@@ -187,13 +188,14 @@ bool dt__overlaps(const struct dt_job *job);
  * Rounds end at multiples of train.local_steps after train.local_after, and at the end of the
  * run. */
 uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
-/* Returns the start of the round that ended at `step`, by the local steps of config. */
+/* Returns the start of the round that ended at `step`. Takes train.local_steps from config, which
+ * may be that of an earlier start. */
 uint64_t dt__round_begin(const struct dt_job *job, const struct dt_config *config, uint64_t step);
 /* Returns whether the round that ended at this step contains a multiple of `every`; false if
  * `every` is 0. */
 bool dt__round_passed(const struct dt_job *job, int64_t every);
-/* Returns the end of a span in which something is due at step `due`: the end of the round that
- * reaches it. */
+/* Returns where the span that starts now must end if something is due at step `due`: at the end of
+ * the round that reaches `due`. */
 uint64_t dt__round_reach(const struct dt_job *job, uint64_t due);
 /* Returns whether a run with this config that ended at `step` cut its last round short, or
  * exchanged it at once in spite of train.overlap. pending: the exchange was left pending. */
@@ -209,8 +211,8 @@ uint64_t dt__span_end(const struct dt_job *job);
 bool dt__evaluates_in_place(const struct dt_job *job);
 /* Returns whether eval.steps names this step. */
 bool dt__eval_regular(const struct dt_job *job);
-/* Returns whether this step must still be evaluated in place. It may be due at a start, if a stop
- * came before the evaluation. */
+/* Returns whether this step must still be evaluated in place. That may be so when a run is resumed,
+ * if it was stopped before the evaluation. */
 bool dt__eval_due(const struct dt_job *job);
 
 /* ---- this rank ------------------------------------------------------------------------------ */
@@ -223,7 +225,7 @@ void dt__slow_down(const struct dt_job *job);    /* sleeps if test.slow_rank nam
 uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows);
 /* Fills steps->row_range. DT_EMEMORY. */
 dt_status dt__list_row_ranges(struct dt_job *job, struct dt_steps *steps);
-/* If touched is NULL, so that an exchange of sparse rows sends whole gradients, reports that.
+/* Prints, if touched is NULL, that whole gradients are sent although rows are sparse.
  * Collective over bank and workers. DT_EUSAGE: train.lazy needs touched rows. */
 dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched);
 
@@ -236,8 +238,8 @@ dt_status dt__rules_init(struct dt_job *job);
 void dt__rate_drop(const struct dt_job *job, int64_t drops);
 /* Returns the sum of squares of n floats, added in a fixed order. */
 double dt__norm2(const float *values, size_t n);
-/* dt_async_norm2_fn over the trained floats. In the row ranges grad has only the touched rows;
- * touched NULL: grad is whole. The result has the same bits in both cases. */
+/* dt_async_norm2_fn over the trained floats. Within the row ranges, grad holds only the touched
+ * rows or, if touched is NULL, all rows. The result has the same bits in both cases. */
 double dt__gradient_norm2(void *job, const struct dt_touched *touched, const float *grad);
 
 /* Returns the number of doubles that dt__measure_sync fills; 0: no rule needs them. */
@@ -250,8 +252,9 @@ void dt__measure_sync(void *group, const struct dt_update_info *info, size_t off
  * by train.clip_norm, and applies the optimizer at the rate of the step. */
 void dt__update_sync(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out);
-/* dt__measure_sync and dt__update_sync for a part of a split layer. sum: all floats of the part.
- * grad: n of them from `at` on, all of its weight or all of its bias. */
+/* dt__measure_sync and dt__update_sync for a part of a split layer. sum: the gradient of the whole
+ * part. grad: the gradient of its floats [at, at + n), which are all in its weight or all in its
+ * bias. */
 void dt__measure_part(const struct dt_job *job, const struct dt_update_info *info,
                       const struct dt_layer_part *part, float *sum, double *measures);
 void dt__update_part(const struct dt_job *job, const struct dt_update_info *info,
@@ -265,15 +268,15 @@ void dt__update_rows_sync(void *group, const struct dt_update_info *info,
                           const float *grad, float *const *vectors);
 /* dt_update_fn at the end of a round. grad is the gradient of the outer update: each group's
  * difference (weights - group's weights), times its fraction of the round's samples, summed over
- * groups. State tensors, such as running means, move by it unscaled. With train.overlap the new
- * weights already include what the next update will take from the momentum, dt__ahead_rate times
- * it. Source: Douillard et al., "DiLoCo: distributed low-communication training of language
- * models", 2023, algorithm 1. */
+ * groups. grad is subtracted unscaled from state tensors, such as running means. With train.overlap
+ * the new weights run ahead: what the next update would subtract because of the momentum,
+ * dt__ahead_rate times the momentum, is subtracted already. Source: Douillard et al., "DiLoCo:
+ * distributed low-communication training of language models", 2023, algorithm 1. */
 void dt__update_outer(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out);
 float dt__ahead_rate(const struct dt_config *config);
-/* Applies the mean difference of the last round, (n), if no exchange will. vectors: weights and
- * outer momentum. */
+/* Applies the mean difference (n) of the last round, which is pending although no exchange is left
+ * to apply it. vectors: weights and outer momentum. */
 void dt__apply_differences(struct dt_job *job, uint64_t step, const float *mean,
                            float *const *vectors, size_t n);
 /* Returns the fraction of a group's difference that the group applies at the start of a round of

@@ -28,7 +28,7 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 /* Returns vector `index` of a group on its first worker: first come the optimizer's states, then
  * the difference. In a run with one process the bank uses the same memory. */
 float *dt__local_vector(const struct dt_job *job, int group, int index);
-/* Returns the pointer in bank->state to the same vector. */
+/* Returns the address of the pointer to this vector that bank->state holds. */
 float **dt__group_vector(struct dt_bank *bank, int group, int index);
 /* Prints what groups do with local steps and with a rounded wire, and the memory that this
  * takes. */

@@ -15,9 +15,9 @@ dt_status dt__split_check(struct dt_job *job);
 dt_status dt__split_open(struct dt_job *job, struct dt_steps *steps);
 void dt__split_close(struct dt_job *job);
 /* Scatter copies the weights and optimizer state of all parts from the bank to their owners; gather
- * copies them back. Without `all` it copies only the weights, and calls dt__exchange_gather itself;
- * with `all` the caller has called that. What was gathered in this step already is not copied
- * again. No effect without split layers. Collective over bank and workers. */
+ * copies them back. If not `all`, gather copies only the weights, and calls dt__exchange_gather
+ * first; if `all`, the caller must have called that. Gather skips what an earlier call in the same
+ * step has copied. No effect without split layers. Collective over bank and workers. */
 void dt__split_scatter(struct dt_job *job);
 void dt__split_gather(struct dt_job *job, bool all);
 

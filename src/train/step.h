@@ -11,8 +11,8 @@ struct dt_span {
     uint64_t begin, end; /* steps [begin, end) */
     double start, cpu;   /* clock, and CPU seconds of this process, at the start of the span */
     const struct dt_touched
-        *needs;     /* plain steps: list for the inputs whose rows the next step pulls; NULL:
-                     * nothing is pulled */
+        *needs;     /* plain steps: receives the inputs whose rows of weights the next step pulls;
+                     * NULL: nothing is pulled */
     int wire_steps; /* plain steps: used by dt__advise_wire to measure the exchange */
     double wire_start, wire_waited;
 };
@@ -22,11 +22,11 @@ struct dt_span {
  * collective. The functions that return int return an enum dt_ask: an ask other than DT_ASK_NONE
  * ends the span. */
 struct dt_stepper {
-    /* Returns whether this stepper can do the next step; NULL: it always can. The first stepper in
-     * step.c's table that can does the step. */
+    /* Returns whether this stepper can do the next step; NULL: it always can. If several can, the
+     * first of them in step.c's table does it. */
     bool (*applies)(const struct dt_job *job);
-    /* Creates in steps, which is job->steps, the exchange of gradients and weights. fill: puts the
-     * bank's vectors into the exchange. */
+    /* Creates the exchange of gradients and weights, and sets the members of steps. steps is
+     * job->steps, which is const elsewhere. fill: puts the bank's vectors into the exchange. */
     dt_status (*open)(struct dt_job *job, struct dt_steps *steps, dt_fill_fn *fill);
     void (*begin)(struct dt_job *job, struct dt_span *span); /* NULL: nothing to do */
     /* Does one step, or one round of local steps, and advances job->step. */
@@ -49,8 +49,8 @@ extern const struct dt_stepper dt__plain_stepper; /* sync_step.c */
 extern const struct dt_stepper dt__local_stepper; /* local.c */
 extern const struct dt_stepper dt__async_stepper; /* async_train.c */
 
-/* Opens the stepper for the next step, and closes the one in use. fill: puts the bank's vectors
- * into the new exchange. */
+/* Closes the stepper in use, if any, and opens the one for the next step. fill: puts the bank's
+ * vectors into the new exchange. */
 dt_status dt__steps_open(struct dt_job *job, dt_fill_fn *fill);
 /* Trains to the end of the run. DT_STOPPED: stopped on request, with the state saved. */
 dt_status dt__steps_run(struct dt_job *job);

@@ -52,7 +52,7 @@ struct dt_lr_test {
     double suggest;
     bool rises;    /* the loss is least at the start, so no rate can be suggested */
     bool flat;     /* the loss hardly falls */
-    bool diverged; /* the last smoothed loss exceeds the least one by 3 times its size */
+    bool diverged; /* the last smoothed loss exceeds the least by more than 3 times the least */
 };
 
 /* Trains DT_LR_TEST_STEPS steps at a rate that rises from 1e-7 to 10, in run directory `scratch`,

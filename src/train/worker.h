@@ -29,8 +29,8 @@ struct dt_measured {
 struct dt_reader {
     struct dt_loader *loader;
     struct dt_batch batch;
-    struct dt_local_batch local; /* the rows in `batch`, */
-    int replica;                 /* which belong to this replica */
+    struct dt_local_batch local; /* the rows that `batch` holds */
+    int replica;                 /* the replica that these rows belong to */
 };
 
 struct dt_worker {
@@ -60,9 +60,9 @@ void dt__worker_close(struct dt_worker *worker);
  * list is empty with sparse rows, with a rounded wire, and if a local batch takes several passes.
  * DT_EMEMORY. */
 dt_status dt__list_factored(struct dt_job *job, struct dt_steps *steps);
-/* Computes the summed gradient of the replica's local batch in step `draw` (async: its draw `draw`)
- * into the slot, and adds the loss to worker->loss. Returns false, with worker->failed set, if the
- * loss is not finite or data could not be read. */
+/* Computes the gradient of the replica's local batch, summed over its rows, into the slot, and adds
+ * the loss to worker->loss. draw: number of the batch, in sync training the step. Returns false,
+ * with worker->failed set, if the loss is not finite or data could not be read. */
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
