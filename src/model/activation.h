@@ -1,5 +1,6 @@
 /* activation: what happens to a layer's values between two matrix products: bias, activation,
- * dropout. Masks of dropout are a pure function of a key and an element's number. */
+ * dropout. Dropout's masks are a pure function of a key and of each element's drop number, its
+ * index in the key's random numbers. */
 #ifndef MODEL_ACTIVATION_H
 #define MODEL_ACTIVATION_H
 

@@ -8,7 +8,7 @@
 /* Returns the bf16 kernel: "amx", "avx512" or "reference"; NULL: all products are in f32. */
 const char *dt__bf16_kernel(void);
 
-/* Returns true if dt__bf16_select chose bf16 products that the CPU computes itself. */
+/* Returns true if dt__bf16_select chose a kernel that uses the CPU's own bf16 instructions. */
 bool dt__bf16_is_native(void);
 
 /* Properties of the CPU (kernel.c). */

@@ -10,10 +10,10 @@
 /* Chooses the kernel of run.kernel=auto, unless a kernel is already chosen. Constructors of objects
  * that multiply call it. DT_EIO: there is no OpenBLAS. */
 dt_status dt__blas_need(void);
-/* Limits the vector instructions of oneDNN, which computes convolutions for every kernel but
- * portable, to those that all CPUs of the chosen OpenBLAS kernel support. So hosts with the same
- * kernel compute convolutions with the same bits. Call it before the first convolution. DT_EIO:
- * there is no OpenBLAS. */
+/* Makes oneDNN use only vector instructions that all CPUs of the chosen OpenBLAS kernel support.
+ * oneDNN computes the convolutions for every kernel but portable; with this limit, hosts with the
+ * same kernel compute them with the same bits. Call it before the first convolution. DT_EIO: there
+ * is no OpenBLAS. */
 dt_status dt__convolutions_limit(void);
 /* Returns the OpenBLAS kernel for this CPU's features, regardless of its model; NULL: OpenBLAS
  * chooses. */

@@ -251,8 +251,8 @@ static int by_float(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns the index, counted from 1, of the residual that is the margin of an interval: ceil((n +
- * 1) coverage). */
+/* The margin of an interval is one of the n ascending residuals. Returns its number, counted from
+ * 1: ceil((n + 1) coverage). */
 static double residual_number(int n, double coverage)
 {
     return ceil((n + 1.0) * coverage - 1e-9);
@@ -265,8 +265,8 @@ static float residual_of(const float *value, int each, float target)
     return each == 1 ? fabsf(target - *value) : fmaxf(*value - target, target - value[each - 1]);
 }
 
-/* Returns how many rows there are for each residual: only every second, third, ... of many rows has
- * one. */
+/* Returns s, where every s-th row has a residual: 1, or more if there are too many rows to store
+ * one for each. */
 static size_t residual_step(size_t rows)
 {
     enum { MOST = 65536 };

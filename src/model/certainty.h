@@ -1,4 +1,5 @@
-/* certainty: calibration of a trained model's answers by held-out rows. The model file keeps it.
+/* certainty: how a trained model's answers are calibrated by held-out rows. The results are stored
+ * in the model file.
  *
  *   temperature   divisor of a classifier's outputs
  *   cut           two classes: a row is of class 1 if its logit / temperature is above the cut

@@ -2,9 +2,9 @@
  *
  * Pictures are stored channels last, (rows, H, W, C); weights are (KH, KW, C / groups, F). A
  * one-dimensional convolution has H = KH = 1. oneDNN computes the products. Its primitives are
- * created once, for a fixed number of rows and for one row; any batch is cut into calls of these,
- * whose pictures stay in the cache. dt__convolution_pack reorders the weight to the library's
- * layout once for all products of a pass. */
+ * created once, for a fixed number of rows and for one row; a batch is computed by several calls of
+ * these, each with few enough pictures to stay in the cache. dt__convolution_pack reorders the
+ * weight to the library's layout once for all products of a pass. */
 #ifndef MODEL_CONVOLUTION_H
 #define MODEL_CONVOLUTION_H
 

@@ -27,8 +27,9 @@ struct encoding {
 
 enum { BLOCK = 256 }; /* rows computed at a time */
 
-/* Counts, for each x (rows), the ascending q (n) that are below x, or at most x if `equal`. It is a
- * binary search without branches, for many rows at a time. */
+/* Writes, for each of the numbers x (rows), how many of the ascending q (n) are below it; if
+ * `equal`, how many are at most it. It is a binary search without branches, for many rows at a
+ * time. */
 static inline void counts_below(const float *restrict q, int32_t n, size_t rows,
                                 const float *restrict x, bool equal, int32_t *restrict out)
 {
@@ -51,9 +52,9 @@ static inline float rank_slope(float low, float high)
     return slope < 3e38f ? slope : 3e38f;
 }
 
-/* Replaces each x (rows) by the size of its tail, as a fraction of all numbers: negative (maybe -0)
- * for the lower tail, positive for the upper, whichever is smaller. from: number of quantiles below
- * x; to: number of quantiles at most x. */
+/* Replaces each x (rows) by the size of its smaller tail, as a fraction of all numbers: negative
+ * (maybe -0) if that is the lower tail, positive if it is the upper. from: number of quantiles
+ * below x; to: number of quantiles at most x. */
 static inline void signed_tails(const float *restrict q, int32_t last, size_t rows,
                                 const int32_t *restrict from, const int32_t *restrict to,
                                 float *restrict x)
@@ -139,7 +140,7 @@ static void cosine_expand(const float *restrict table, size_t columns, size_t wi
 
 /* ---- piecewise linear ----------------------------------------------------------------------- */
 
-/* Sets the edges to the z of distinct quantiles of the column, at equal steps. */
+/* Sets the edges to the z of some of the column's distinct quantiles, chosen at equal steps. */
 static void ple_make(const struct dt_config *config, const struct dt_quantiles *quantiles, size_t c,
                      int64_t feature, size_t width, float *table)
 {
@@ -231,8 +232,8 @@ void dt__fractions_forward(const struct dt__fractions *fractions, int rows, cons
     fractions_add(fractions, (size_t)rows, nout, weight, y);
 }
 
-/* Adds each row's delta to `sums` at the row's bin, and to `grad` there times the row's fraction of
- * the bin. */
+/* At each row's bin, adds the row's delta to `sums`, and the delta times the row's fraction to
+ * `grad`. */
 DT__CLONES
 static void deltas_add(const struct dt__fractions *fractions, size_t rows, size_t nout,
                        const float *restrict delta, float *restrict grad)
@@ -318,9 +319,10 @@ static const char *emit_normal_tail(struct dt__emitter *e, const char *p)
                     emit_scalar(e, DT__NORMAL_MOST));
 }
 
-/* Emits (columns, quantiles - 1) floats, one for each step from a quantile to the next. `part`
- * selects them: 0: the quantile; 1: the slope of the rank; 2: the rank at the quantile, within the
- * step: one half if the step's two quantiles are equal, else 0. */
+/* Emits (columns, quantiles - 1) floats, one for each step from a quantile to the next. What they
+ * are depends on `part`. 0: the step's first quantile. 1: the slope of the rank. 2: how much of the
+ * step a number equal to that quantile has passed: one half if the step's two quantiles are equal,
+ * else 0. */
 static const char *emit_steps(struct dt__emitter *e, const struct dt_quantiles *quantiles, int part)
 {
     const size_t steps = quantiles->count - 1;
@@ -360,8 +362,8 @@ const char *dt__emit_quantile_normal(struct dt__emitter *e, const struct dt_quan
     return DT__NODE(e, "Where", DT__NODE(e, "Greater", high, low), DT__NODE(e, "Neg", tail), tail);
 }
 
-/* Emits the first `width` of each column's width + edges values of the table, as (columns, width);
- * if `differences`, the next value minus each. */
+/* The table has width + edges values per column. Emits the first `width` of each column, as
+ * (columns, width); if `differences`, emits for each of them the next value minus it. */
 static const char *emit_table(struct dt__emitter *e, bool differences, size_t edges)
 {
     const struct dt_model_desc *desc = &e->model->desc;

@@ -53,7 +53,7 @@ dt_status dt__encoding_check(const struct dt_model_desc *desc, bool table);
  * Inputs of lower bins are 1, those of higher bins 0. */
 struct dt__fractions {
     size_t columns, width;
-    uint32_t *bin; /* (rows, columns) */
+    uint32_t *bin; /* (rows, columns) column * width + bin */
     float *part;   /* (rows, columns) */
     float *sums;   /* (columns, width, nout) scratch memory of a product */
 };

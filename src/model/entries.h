@@ -41,8 +41,8 @@ dt_status dt__inputs_forward(const struct dt__layer_call *call, const float *wei
  * width). Rows of inputs that are not in the batch are 0. */
 dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, size_t width);
 
-/* A tensor (rows, width) whose row i belongs to input first + i. The gradient by an entry's
- * contribution to the layer's output is at delta + row * by_row + place * by_place. */
+/* A tensor (rows, width) whose row i belongs to input first + i. An entry adds a vector to the
+ * layer's output; the gradient by this vector is at delta + row * by_row + place * by_place. */
 struct dt__input_rows {
     const float *delta;
     size_t by_row, by_place;
@@ -50,8 +50,8 @@ struct dt__input_rows {
     size_t dense; /* rows [0, dense) belong to dense inputs; the caller computes their gradient */
 };
 
-/* Computes the tensor's gradient: each entry adds its value times its delta to its input's row.
- * Rows start at 0 unless `accumulate`.
+/* Computes the tensor's gradient: each entry adds its value times its delta to its input's row. The
+ * sums start at 0, or if `accumulate`, at what grad contains.
  *   touched  NULL: grad is (rows, width), whole
  *            else grad has only the touched rows, and their list is written there; with
  *            `accumulate` the rows already in the list stay */

@@ -1,5 +1,5 @@
-/* layer: the interface of a kind of layer. A new kind is a file in layers/ that defines its row,
- * and the row's name in the table of description.c.
+/* layer: the interface of a kind of layer. To add a kind, define its row in a file in layers/, and
+ * add the row to the table in description.c.
  *
  * A model is made in three passes over its text. Each item is parsed by its kind. An activation or
  * dropout becomes the epilogue of the layer before it, if that layer's kind accepts one. Then
@@ -49,7 +49,7 @@ struct dt__layer {
     /* The epilogue; or the whole layer, if it is only an activation or dropout. */
     const struct dt__activation *activation; /* NULL: none */
     double dropout;                          /* probability to drop a unit */
-    uint64_t drop_number;                    /* number of the first unit in a draw's masks */
+    uint64_t drop_number; /* drop number (activation.h) of the first unit of a draw's row 0 */
 
     int size[8]; /* integers of the kind, from its args or from infer: widths, strides */
     double rate; /* a real number of the kind */
@@ -64,22 +64,23 @@ struct dt__layer_call {
     int rows;
     bool rowwise; /* forward: a row's bits must not depend on the other rows */
     const float *params;
-    const void *copy; /* weights of its factored matrix in the layout of its products; NULL: no
-                       * copy */
+    const void *copy; /* bf16 copy of the weights of its factored matrix, packed for the products;
+                       * NULL: no copy */
     const float *x;   /* (rows, in) */
     float *y;         /* (rows, out) */
     float *keep;      /* (rows, keep); NULL: inference, without backward pass and dropout */
     float *work;      /* (rows, work) */
     const struct dt_rng *dropout; /* key of the draw's masks; NULL: no dropout */
     const float *states;          /* the current state tensors of the layer */
-    float *state_grad;   /* written by forward: rows * (new - seen) of the state tensors; NULL:
-                        * inference */
+    float *state_grad;   /* written by forward: for the state tensors, rows * (new value - value in
+                        * `states`); NULL: inference */
     const float *link_x; /* input of the linked layer */
     float *link_keep;    /* `keep` of the linked layer */
 
     /* Backward. */
     float *dy;       /* (rows, out) gradient by y; may be overwritten */
-    float *dx;       /* (rows, in) out: gradient by x; NULL: not needed. Never the memory of dy */
+    float *dx;       /* (rows, in) out: gradient by x; NULL: not needed. It is the memory of dy if
+                      * the kind has `same_gradient`, else other memory */
     float *grad;     /* out: gradient by params */
     bool accumulate; /* grad += gradient */
     const struct dt__entries
@@ -94,13 +95,13 @@ struct dt__layer_kind {
     const char *name;
     const char *usage;  /* "dense N [activation]" */
     bool epilogue;      /* takes the activation and dropout items that follow it */
-    bool same_gradient; /* dx is the memory of dy, which backward, if any, changes in place */
+    bool same_gradient; /* dx is dy: backward changes it in place; backward NULL: not at all */
     bool sparse;        /* as the first layer, accepts batches with a sparse part */
     bool splits;        /* accepts `split` as its last word */
     /* Parses the args into size and rate. Returns false if they do not match `usage`. */
     bool (*parse)(struct dt__layer *layer, struct dt__layer_args args);
-    /* Infers out, macs, keep and work, and declares the tensors. On entry out equals in; NULL: it
-     * stays so. DT_EUSAGE: the shape does not fit. */
+    /* Infers out, macs, keep and work, and declares the tensors. On entry `out` equals `in`. If
+     * `infer` is NULL, they remain equal. DT_EUSAGE: the shape does not fit. */
     dt_status (*infer)(struct dt_model *model, struct dt__layer *layer);
     /* Creates what a network needs for the layer besides floats, e.g. primitives for up to max_rows
      * rows. bf16: gradients are computed with bf16 operands, if the kind supports it. *out_state
@@ -127,19 +128,20 @@ dt_status dt__layers_parse(struct dt_model *model);
 dt_status dt__layers_text(const struct dt_model *model, char **out);
 void dt__layers_free(struct dt_model *model);
 
-/* Declares the layer's next tensor; called by infer. The initial values of tensor k have the key
- * (seed, layer, k). */
+/* Declares the layer's next tensor; called by infer. The key of the random initial values of the
+ * layer's tensor number k is (seed, layer, k). */
 dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, const char *name,
                            const struct dt_tensor *tensor);
-/* Reads a whole number from `least` to DT_MAX_WIDTH. Returns false if the text is none. */
+/* Reads a whole number from `least` to DT_MAX_WIDTH. Returns false if the text is not such a
+ * number. */
 bool dt__arg_int(const char *text, int least, int *out);
 bool dt__arg_real(const char *text, double *out);
 /* Reads "3x5", or "3" for "3x3". */
 bool dt__arg_pair(const char *text, int least, int *out_first, int *out_second);
 /* Makes the layer a split one, and adds `split` to its text. */
 dt_status dt__layer_split(struct dt__layer *layer);
-/* Returns true if the layer may be split. An output layer may if its loss is softmax and the model
- * has no linear path. */
+/* Returns true if the layer may be split. An output layer may be split only if its loss is softmax
+ * and the model has no linear path. */
 bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *layer);
 /* Parses one whole number, at least 1, into size[0]; a `parse` for many kinds. */
 bool dt__parse_width(struct dt__layer *layer, struct dt__layer_args args);

@@ -82,8 +82,8 @@ void dt__metrics_reset(struct dt_metrics *metrics)
     metrics->nscored = 0;
 }
 
-/* Returns the sum of a chunk's losses. Rows of classes that training never saw have no loss: they
- * are counted in `sums`. */
+/* Returns the sum of a chunk's losses. Rows of classes that training never saw have no loss; they
+ * are only counted, in `sums`. */
 static double loss_of_known(const struct dt_model *model, const float *logits,
                             const struct dt_batch *batch, double *sums)
 {

@@ -20,11 +20,10 @@ enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
  * run the kernel. DT_EIO: there is no OpenBLAS. */
 dt_status dt__blas_select(const char *kernel);
 /* Chooses the kernel of run.precision=bf16, whose products have operands in bf16 and sums in f32.
- * Call it before dt__blas_select. Without a "-bf16-" in `kernel`, it is the fastest that this CPU
- * has; otherwise it is the one named after "-bf16-": amx, avx512 or reference. *out_native false:
- * the CPU has none, so operands are rounded to bf16 and multiplied in f32. kernel NULL: later
- * products are in f32, and dt__blas_kernel names an f32 kernel. DT_EUSAGE: the CPU lacks the
- * kernel. */
+ * Call it before dt__blas_select. If `kernel` contains "-bf16-", chooses the one that follows it:
+ * amx, avx512 or reference; otherwise the fastest that this CPU has. *out_native false: the CPU has
+ * none, so operands are rounded to bf16 and multiplied in f32. kernel NULL: later products are in
+ * f32, and dt__blas_kernel names an f32 kernel. DT_EUSAGE: the CPU lacks the kernel. */
 dt_status dt__bf16_select(const char *kernel, bool *out_native);
 /* Returns the kernel for this CPU, looked up in a table by vector instructions and CPU model:
  * "oneDNN", or one of OpenBLAS's ("Haswell", ...). NULL: the CPU is not in the table, and OpenBLAS
@@ -131,7 +130,7 @@ struct dt_own_loss {
 /* The meaning of a network's outputs, and the units of their values. */
 struct dt_outputs {
     int count;
-    /* each: number of outputs per target; middle: index of the one of these that is used where one
+    /* each: number of outputs per target; middle: which of these, counted from 0, is used where one
      * value per target is needed */
     int each, middle;
     float quantile[DT_MAX_QUANTILES]; /* (each) for DT_LOSS_QUANTILE, ascending */
@@ -234,10 +233,10 @@ void dt__model_init(const struct dt_model *model, uint64_t seed, float *params);
 /* Returns the bias of the output layer: one float per output, or per channel if the outputs are a
  * field. NULL: the output layer has no bias. */
 const struct dt_tensor *dt__model_output_bias(const struct dt_model *model);
-/* Writes the baseline: of all outputs (nout) that are the same for every row, those with the least
- * loss over a batch (rows * nout below 2^31), with its rows' weights. Depending on the loss they
- * are log-odds, logarithms of frequencies, mean, median, quantiles, or the logarithm of the mean;
- * for a loss defined by the program, the mean. A class without rows counts as half a row. All
+/* Writes the baseline: the outputs (nout) that, used for every row, have the least loss over a
+ * batch (rows * nout below 2^31). The loss uses the rows' weights. Depending on the loss, the
+ * outputs are log-odds, logarithms of frequencies, mean, median, quantiles, or the logarithm of the
+ * mean; for a loss defined by the program, the mean. A class without rows counts as half a row. All
  * positions of a field have the same values. DT_EMEMORY. */
 dt_status dt__model_constant(const struct dt_model *model, const struct dt_batch *batch,
                              float *out);
@@ -253,9 +252,9 @@ const char *dt__model_answer(const struct dt_model *model);
 int dt__model_choose(const struct dt_model *model, const float *logits);
 
 /* Convert outputs to the space in which predictions of several networks are averaged, and back;
- * (rows, nout) both ways. In this space are probabilities, or values before units are applied.
- * dt__model_from_mean returns outputs for which dt__model_predict gives the mean. out may be the
- * input. */
+ * (rows, nout) both ways. A point of this space is probabilities, or values before units are
+ * applied. dt__model_from_mean returns outputs for which dt__model_predict gives the mean. out may
+ * be the input. */
 void dt__model_to_mean(const struct dt_model *model, const float *logits, int rows, float *out);
 void dt__model_from_mean(const struct dt_model *model, const float *mean, int rows, float *out);
 /* Returns the sum of the training loss over a batch's rows, given their outputs. */
@@ -287,10 +286,10 @@ dt_status dt__network_reserve(struct dt_network *network, size_t entries);
 /* Makes each row's outputs in later forward passes independent of the other rows of its batch. */
 void dt__network_set_rowwise(struct dt_network *network);
 /* Declares that the weights passed to this network have, of each row-sparse tensor, only the rows
- * of the inputs in the ascending list `inputs`. If row 0 of a tensor belongs to input `first`, the
- * row of input j is stored as the tensor's row number (position of j in the list) - first. NULL,
- * the default: the tensors are whole. The list is borrowed and is read again with each batch; it
- * must contain all inputs of the batch. */
+ * of the inputs in the ascending list `inputs`. For a tensor whose row 0 belongs to input `first`,
+ * the row of input j is stored at row (position of j in the list) - first. NULL, the default: the
+ * tensors are whole. The list is borrowed and is read again with each batch; it must contain all
+ * inputs of the batch. */
 void dt__network_set_inputs(struct dt_network *network, const struct dt_touched *inputs);
 /* Adds the batch's inputs to a list for dt__network_set_inputs. Dense inputs are always added.
  * DT_EMEMORY. */
@@ -453,7 +452,7 @@ void dt__optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wi
 struct dt_factors {
     float scale; /* factor on the gradient */
     float decay; /* L2 penalty; adamw: 1 - lr * weight_decay */
-    float rate;  /* learning rate; adam: over 1 - beta1^t */
+    float rate;  /* learning rate; adam: divided by 1 - beta1^t */
     float epsilon;
     float keep1, add1; /* first state: momentum, beta1 or alpha, and 1 - that */
     float keep2, add2; /* second state: beta2, or rmsprop's momentum */

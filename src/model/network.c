@@ -37,7 +37,7 @@ struct place {
     const float *x; /* the input of the next layer */
     float *dy;      /* backward: gradient by the output of the next layer */
     int turn;       /* index of the delta that dy is in */
-    int split;      /* number of split layers passed forward and not yet backward */
+    int split;      /* number of split layers passed forward, minus those passed backward */
 };
 
 struct dt_network {
@@ -51,7 +51,7 @@ struct dt_network {
     float *zeros;    /* (widest split output) zero bias, for outputs to which the caller has added
                       * the bias */
     float *x;        /* (max_rows, dense inputs) numbers and their encodings; unused if `folded` */
-    bool folded;     /* ple before a dense f32 layer, not split: encodings stay fractions */
+    bool folded;     /* ple before an unsplit dense f32 layer, which multiplies fractions */
     struct dt__fractions fractions;
     struct pass pass; /* the current pass */
     struct place place;
@@ -239,8 +239,8 @@ void dt__network_set_rowwise(struct dt_network *network)
     network->rowwise = true;
 }
 
-/* Sets *out to the batch with the encodings of its numbers after its dense inputs; the numbers of
- * its sparse inputs grow by the number of added inputs. */
+/* Sets *out to the batch with the encodings of its numbers inserted after its dense inputs. The
+ * indices of its sparse inputs rise by the number of inserted inputs. */
 static dt_status network_encode(struct dt_network *network, const struct dt_batch *batch,
                                 struct dt_batch *out)
 {
@@ -321,7 +321,7 @@ void dt__network_destroy(struct dt_network *network)
 
 /* ---- a pass --------------------------------------------------------------------------------- */
 
-/* Returns the call of a layer at its input x; its output goes to y. */
+/* Returns the arguments for a call of the node's layer, with the input node->x and the output y. */
 static struct dt__layer_call layer_call(const struct dt_network *network, const struct pass *pass,
                                         const struct node *node, float *y)
 {
@@ -382,9 +382,8 @@ static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
     return DT_OK;
 }
 
-/* Returns true when the pass first reaches a split layer, and false when it continues from there.
- * The pass then calls the hooks of the layer's bucket, although the slot has no gradient of the
- * layer. */
+/* Returns true when the pass reaches a split layer, and false when it continues from there. On
+ * continuing, the pass calls the hooks of the layer's bucket, which is empty. */
 static bool pass_stops(struct dt_network *network, const struct node *node)
 {
     struct place *place = &network->place;
@@ -410,8 +409,7 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
         pass_before_forward(pass, node->layer->index);
         if (!pass->stops || !node->layer->split)
             DT_TRY(node->layer->kind->forward(&call));
-        else if (!splits_output(node->layer)) /* of a split output layer the caller computes the
-                                               * loss */
+        else if (!splits_output(node->layer)) /* else the caller computes outputs and loss */
             dt__epilogue_forward(&call, network->zeros);
         place->split += pass->stops && node->layer->split;
         place->x = y;
@@ -455,7 +453,7 @@ static dt_status network_backward(struct dt_network *network, bool *out_stops)
         *out_stops = pass_stops(network, node);
         if (*out_stops) {
             place->split--;
-            /* bias_grad is discarded: the caller computes it */
+            /* the bias's gradient goes to scratch memory, unused: the caller computes it */
             if (!splits_output(node->layer)) dt__epilogue_backward(&call, call.work);
             return DT_OK;
         }

@@ -46,8 +46,8 @@ extern struct dt__dnnl {
 
 /* Loads oneDNN, unless it is loaded. DT_EIO: the library was not found. */
 dt_status dt__onednn_load(void);
-/* Converts the status of a call to DT_OK, DT_EMEMORY or DT_EBUG; `what` names for the message what
- * the call was to make. */
+/* Converts the status of a call to DT_OK, DT_EMEMORY or DT_EBUG; `what` is for the message: what
+ * the call should have done. */
 dt_status dt__dnnl_check(unsigned status, const char *what);
 
 #endif

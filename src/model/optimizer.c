@@ -2,7 +2,8 @@
  * its gradient. No sum runs over elements, so any split of the vector gives the same bits. An
  * optimizer over whole tensors (LAMB) has two rules: the first turns gradients into directions; the
  * second moves weights along the directions, at a rate that depends on the norms of the tensor's
- * weights and directions. Numbers are PyTorch's. Schedules define the rate of each step. */
+ * weights and directions. The results are PyTorch's where it has the optimizer. Schedules define
+ * the rate of each step. */
 #include "base/clones.h"
 #include "base/elementary.h"
 #include "model/model.h"
@@ -86,10 +87,10 @@ RULE(adamw)
 }
 
 /* FTRL-Proximal. In the paper's names, alpha is the rate, beta is epsilon, z is a[i] and n is b[i].
- * A weight without a nonzero gradient so far stays unchanged, as in the paper. If its initial value
- * is not 0, z is initialised so that, without L1, it yields that value; so L1 draws the weight to 0
- * from its first gradient on. Source: McMahan et al. 2013, "Ad click prediction: a view from the
- * trenches", algorithm 1. */
+ * A weight without a nonzero gradient so far stays unchanged, as in the paper. If a weight's
+ * initial value is not 0, its first z is the one that would yield this value without L1. So from
+ * the first gradient on, L1 draws the weight to 0. Source: McMahan et al. 2013, "Ad click
+ * prediction: a view from the trenches", algorithm 1. */
 RULE(ftrl)
 {
     const float gradient = g * f->scale, before = b[i], n = before + gradient * gradient;
@@ -192,7 +193,7 @@ static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* A rule, for momentum 0 or for momentum above 0. */
+/* A rule of an optimizer: the one for momentum 0, or the one for momentum above 0. */
 struct variant {
     const struct loops *loops;
     const char *state[DT_MAX_STATE]; /* names, NULL after the last */
@@ -203,8 +204,9 @@ struct variant {
 
 static const struct row {
     double epsilon; /* default of train.epsilon */
-    /* Sets the rule's factors, besides those of all rules (scale, decay, rate, epsilon, l1, and
-     * keep1 = momentum), and may replace these. NULL: there are no others. */
+    /* Sets the factors that not all rules have. Those of all rules (scale, decay, rate, epsilon,
+     * l1, and keep1 = momentum) are set before; the function may replace them. NULL: there are no
+     * others. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
     struct variant plain, momentum; /* momentum.loops NULL: momentum is ignored */
     bool own_rates;

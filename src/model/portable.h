@@ -1,9 +1,10 @@
 /* portable: the library's own matrix products, which have the same bits on every CPU with AVX2 and
  * FMA.
  *
- * Within each block of 256 of k, an element of C is one chain of fused multiply-adds that starts at
- * 0; the sums of the blocks are then added in order. So the bits do not depend on the width of
- * vectors, on tiles, caches or threads, or on the other elements of a matrix. */
+ * An element of C is a sum of k products, computed in blocks of 256. A block's sum is one chain of
+ * fused multiply-adds that starts at 0; the sums of the blocks are then added in order. So the bits
+ * do not depend on the width of vectors, on tiles, caches or threads, or on the other elements of a
+ * matrix. */
 #ifndef MODEL_PORTABLE_H
 #define MODEL_PORTABLE_H
 

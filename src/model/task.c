@@ -26,16 +26,16 @@ static inline float weight_of(const struct dt_batch *batch, int row)
 typedef double slope_fn(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
                         float z);
 
-/* Bound on outputs for each link: beyond it, an output is as good as infinite. The bounds stem from
- * e^-64, and from where f32 rounds a sigmoid to 1. */
+/* Bounds on outputs, by link; beyond its bound, an output counts as infinite. For exp, e^-64 counts
+ * as 0; for the sigmoid, the bound is about where f32 rounds it to 1. */
 static const float OUTPUT_BOUND[] = {[DT_LINK_IDENTITY] = 1e38f,
                                      [DT_LINK_EXP] = 64.0f,
                                      [DT_LINK_SIGMOID] = 16.0f,
                                      [DT_LINK_RISING] = 1e38f};
 
 /* Finds the z at which the slope changes its sign, by bisection to adjacent floats. If the slope
- * has the same sign everywhere, as for counts that are all 0, half a row of the opposite kind is
- * assumed: z is log(2 rows) or -log(2 rows). */
+ * has the same sign everywhere, as for counts that are all 0, z is log(2 rows) or -log(2 rows), as
+ * if half a row had a target of the opposite kind. */
 static float slope_root(slope_fn *slope, const struct dt_outputs *outputs,
                         const struct dt_batch *batch, int i)
 {
@@ -57,7 +57,7 @@ static double class_weights(const struct dt_batch *batch, int classes, float *we
     double sum = 0.0;
     for (int c = 0; c < classes; c++)
         weight[c] = 0.0f;
-    for (int r = 0; r < batch->rows; r++) /* exact: rows of weight 1 are fewer than 2^24 */
+    for (int r = 0; r < batch->rows; r++) /* exact for fewer than 2^24 rows of weight 1 */
         weight[batch->label[r]] += weight_of(batch, r);
     for (int c = 0; c < classes; c++) {
         weight[c] = weight[c] > 0.0f ? weight[c] : 0.5f;
@@ -250,8 +250,8 @@ static int softmax_choose(const struct dt_outputs *outputs, const float *logits)
 }
 
 /* ---- probabilities and classes ---------------------------------------------------------------
- * Sums of probabilities: the Brier score, then for each bin the probabilities minus the number of
- * events that they predicted. */
+ * Sums of probabilities: the Brier score, then, for each bin, the sum of its probabilities minus
+ * the number of them whose event happened. */
 enum { BRIER, BINS_FROM, BINS = 15, PROBABILITY_SUMS = BINS_FROM + BINS };
 
 /* Adds a probability to its bin, (0, 1/15], (1/15, 2/15], ...; 0 goes to the first. Source: Guo et
@@ -449,8 +449,8 @@ static int by_score(const void *a, const void *b)
  *   higher score; a tie counts one half. Source: Hanley and McNeil 1982 (the Mann-Whitney
  *   statistic).
  * - average_precision: the mean, over the positive rows, of the precision among the rows with at
- *   least the same score. The loop runs from the lowest score up, so these are the rows that
- *   remain. */
+ *   least the same score. The loop goes from the lowest score to the highest, so the rows with at
+ *   least the current score are those that it has not passed. */
 static void order_values(const struct dt__summed *summed, double positive,
                          struct dt_metric_values *out)
 {
@@ -536,9 +536,9 @@ static inline float output_value(const struct dt_outputs *outputs, int i, const 
 }
 
 /* A loss of numbers is two functions of one output z, its target, and the error z - target: `cost`,
- * in the targets' units, and `slope`, its derivative by z, in standardised units if the targets
- * have units. delta, in the same units as the error, is where huber changes from squares to
- * lines. */
+ * the loss, and `slope`, its derivative by z. If the targets have units, `cost` gets the error in
+ * these units, and `slope` gets it standardised. delta, in the units of the error, is the error at
+ * which huber changes from a square to a line. */
 #define UNUSED __attribute__((unused))
 #define COST(name)                                                                                 \
     static inline double name##_cost(UNUSED double error, UNUSED float z, UNUSED float target,     \
@@ -708,8 +708,8 @@ static double quantile_sum(const struct dt_outputs *outputs, const struct dt_bat
     return sum / n;
 }
 
-/* Returns the derivative of the batch's cost of quantile i by its value, if it has that value for
- * all rows. */
+/* Returns the derivative of the batch's cost of quantile i by its predicted value, where this is
+ * `value` for all rows. */
 static double quantile_slopes(const struct dt_outputs *outputs, const struct dt_batch *batch, int i,
                               float value)
 {
@@ -856,7 +856,8 @@ static void log_from_mean(int rows, const struct dt_outputs *outputs, const floa
         out[i] = (float)log(mean[i] < 1e-37f ? 1e-37 : (double)mean[i]);
 }
 
-/* Computes values in units of outputs, whose mean corresponds to the mean of the values. */
+/* Computes the predicted values without the targets' units and limits, which are applied later, to
+ * the mean of these values. */
 static void numbers_to_mean(int rows, const struct dt_outputs *outputs, const float *logits,
                             float *out)
 {

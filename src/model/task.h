@@ -43,10 +43,10 @@ struct dt__task {
     const char *(*emit_to_mean)(struct dt__emitter *e, const char *x);
     const char *(*emit_from_mean)(struct dt__emitter *e, const char *x);
 
-    /* Layout of a chunk's sums after rows, weight and loss: `fixed` doubles, then `each` doubles
-     * per target, which are added over chunks; then, if `scores`, arrays of score, label and
-     * weight, DT_EVAL_CHUNK doubles each. A negative label is a class that training never saw: the
-     * row counts as wrong whatever is predicted, and has no loss. */
+    /* Layout of a chunk's sums, after those that all tasks have (metrics.c): `fixed` doubles, then
+     * `each` doubles per target; these are added over chunks. Then, if `scores`, come arrays of
+     * score, label and weight, DT_EVAL_CHUNK doubles each. A negative label is a class that
+     * training never saw: the row counts as wrong whatever is predicted, and has no loss. */
     struct {
         size_t fixed, each;
     } added;

@@ -26,8 +26,8 @@ static inline float dt__exp2i(uint32_t n)
     return power;
 }
 
-/* Returns n, given 1.5 * 2^23 + n as a float: its low bits. The result is unsigned, because x may
- * be NaN. */
+/* Returns n from the low bits of the float 1.5 * 2^23 + n. The result is unsigned, because the
+ * float may be NaN. */
 static inline uint32_t dt__low_bits(float shifted)
 {
     uint32_t bits;
