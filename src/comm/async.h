@@ -4,7 +4,7 @@
  *
  * The flat vector is cut into slices, each with an owner. On one host there is one slice, in memory
  * that all ranks share: a worker computes its gradient where it will be read, and then applies it,
- * unless another worker is already applying; then that worker applies this one too. On several
+ * unless another worker is already applying gradients; then that worker applies it. On several
  * hosts each worker owns a slice: it receives gradients by MPI_Put, and sends weights on request,
  * between the layers of its passes and while it waits. The bank counts tickets, and reads a log of
  * what was applied; between spans it has all weights.
@@ -37,8 +37,8 @@ struct dt_gradient_info {
     int32_t ask; /* enum dt_ask: what the worker asks the bank for */
 };
 
-/* A gradient to be applied, in its slot at an owner, or a range of it. If it has only touched rows,
- * the rows of range i are contiguous from row_range[i].offset on. */
+/* A gradient, or a range of one, that waits in a slot at an owner to be applied. If it has only
+ * touched rows, the rows of range i are contiguous from row_range[i].offset on. */
 struct dt_gradient {
     const struct dt_gradient_info *info;
     float *grad;                      /* (P) sum over the rows; the update may write to it */
@@ -47,7 +47,7 @@ struct dt_gradient {
     double norm2;       /* squared norm of the gradient sum, computed by the worker with
                          * spec.norm2 */
     uint64_t staleness; /* updates between the worker's read of the weights and this gradient's
-                         * update; spec.staleness bounds the gap of clocks instead */
+                         * update; not bounded: spec.staleness bounds the clock gap */
     int worker;
 };
 
@@ -59,10 +59,10 @@ enum dt_async_memory {
     DT_ASYNC_WINDOW, /* MPI puts and messages, on any hosts */
 };
 
-/* Updates floats [offset, offset + n) with one gradient. part->grad: these floats (n). weights: (n)
- * before the update; out: (n) after it; may alias weights. states: whole vectors (P). before:
- * updates done before this one. Runs on the owner or, in shared memory, on any worker, one call at
- * a time for each slice. Must act element by element. */
+/* Updates floats [offset, offset + n) with one gradient. part->grad: these floats of it (n).
+ * weights: the weights before the update (n); out: those after it (n), may alias weights. states:
+ * whole vectors (P). before: updates done before this one. Runs on the owner or, in shared memory,
+ * on any worker, one call at a time for each slice. Must act element by element. */
 typedef void dt_async_update_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                 size_t offset, size_t n, const float *weights, float *out,
                                 float *const *states);
@@ -113,9 +113,9 @@ const char *dt__async_memory_name(const struct dt_async *async);
 void dt__async_start(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
 
 /* Collective over the trainers. Ends the span. A worker calls it when it will start no more
- * gradients in the span, perhaps before other workers; the bank calls it once dt__async_over.
- * Afterwards all owners have applied all gradients that were sent, and all ranks can read the
- * newest weights. */
+ * gradients in the span, perhaps before other workers; the bank calls it once dt__async_over
+ * returns true. Afterwards all owners have applied all gradients that were sent, and all ranks can
+ * read the newest weights. */
 void dt__async_end(struct dt_async *async);
 
 /* Collective over the trainers. Gathers the optimizer state that other ranks own into the bank's
@@ -135,8 +135,8 @@ const float *dt__async_read(struct dt_async *async);
 float *dt__async_grad(struct dt_async *async);
 /* Returns where to list the rows that the gradient touches, one list for each row-sparse range. The
  * gradient then has only these rows of the range, contiguous from the range's offset on. NULL:
- * gradients are whole, as without such ranges and in windows. The same on every rank, including the
- * bank, at any time. */
+ * gradients are whole, as without such ranges and in windows. Whether it is NULL never changes, and
+ * is the same on every rank, including the bank. */
 const struct dt_touched *dt__async_touched(const struct dt_async *async);
 /* Not collective.
  * Sends the gradient to all owners. In shared memory it also applies this and other waiting

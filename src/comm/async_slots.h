@@ -49,27 +49,27 @@
  *
  *   TICKET     gradients begun in the job; a worker adds 1 and owns the number it got
  *   PUBLISHED  (publication << 16) | buffer of the newest weights
- *   FLOOR      fewest gradients of this span applied of any active worker; all ones: the span has
- *              ended
+ *   FLOOR      gradients applied in this span from the active worker that has the fewest; all ones:
+ *              the span has ended
  *   LOCK       claims to act for the owner; the first one counts, the others are taken back
  *   STEP       updates done; the last has written entry (STEP - 1) mod entries of the update log
- *   SEEN       updates that the bank has read of in the update log
+ *   SEEN       updates whose entries in the update log the bank has read
  *   DOORBELL[w]    2 * gradients that worker w has put, over all spans, + the slot of the last
  *   ACK[w]     number of these gradients whose slots the owner has finished with
  *   HAZARD[w]  1 + the buffer that worker w reads, or that is in flight to it
  *   REQUEST[w] windows: 2 * times in this span that worker w has asked for weights, + 1 if it has
  *              left
- *   state      the owner's, and its view of each worker
- *   update log    what has been applied: of slice 0, for the bank's accounts
- *   row log    of each range of touched rows, which rows were written
- *   states     the optimizer's
+ *   state      the owner's state, and what it knows of each worker
+ *   update log    what has been applied; only slice 0 has one, for the bank's accounts
+ *   row log    which rows were written, for each range of touched rows
+ *   states     the optimizer's state
  *   weights    K buffers: version, floats
  *   slots      2 a worker: info, gradient (P floats), lists of touched rows. Pages of a slot that
  *              no batch reaches are never allocated
  *
  * Gradients: a worker reuses the slot of its last gradient if that one has been applied, because
  * its memory is in the cache; else it uses the other slot, once that is free. ACK[w] shows that a
- * slot is free; in windows the arrival of weights does. The rank acting for the owner reads
+ * slot is free; in windows the arrival of weights shows it. The rank acting for the owner reads
  * doorbells, then slots, and acknowledges what it has applied. Each word has one writer, so no
  * gradient can be lost or applied twice.
  *
@@ -79,36 +79,36 @@
  * next gradient, and serves no other rank meanwhile. Instead the owner checks the checksum in the
  * slot's head, which is put last: until number and checksum are right it retries later.
  *
- * Acting for the owner: in windows the owner itself does it, now and then while it computes, and
- * whenever it waits. In shared memory any worker does it that has just sent a gradient, or waits
- * (combining: Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA
- * 2010). When it sees a doorbell ahead of its ACK, and the update log has free entries, it claims
- * the lock. If the lock was free, it applies what waits. Then it takes its claim back, and looks
- * once more if there was no other claim: so no gradient is left between two workers that each
- * expect the other to apply it. A worker leaves a span only when all its gradients are applied; so
- * while a gradient waits, there is a worker to apply it.
+ * Acting for the owner: in windows only the owner itself acts, now and then while it computes, and
+ * whenever it waits. In shared memory a worker acts for the owner when it has just sent a gradient,
+ * and when it waits (combining: Hendler et al., "Flat combining and the synchronization-parallelism
+ * tradeoff", SPAA 2010). When it sees a doorbell ahead of its ACK, and the update log has free
+ * entries, it claims the lock. If the lock was free, it applies what waits. In either case it then
+ * takes its claim back and, if there is no other claim, looks once more: so no gradient is left
+ * between two workers that each expect the other to apply it. A worker leaves a span only when all
+ * its gradients are applied; so while a gradient waits, there is a worker to apply it.
  *
  * Weights in shared memory (hazard pointers: Michael, IEEE TPDS 2004): a reader fetches PUBLISHED,
- * points its hazard word at that buffer, and fetches PUBLISHED again. If it has not changed, no
- * rank has begun to write the buffer, and none will. The next weights are written to a buffer that
- * is neither the newest nor pointed at; there is one buffer more than hazard pointers. Among
- * several, the most recently retired one is used, which is still in the cache. A reader that was
- * overtaken tries again. This ends: a try takes two loads, a publication a pass over all weights,
- * and while the reader sends nothing the other workers have a limited number of tickets left, or
- * clocks within the bound.
+ * points its hazard word at that buffer, and fetches PUBLISHED again. If PUBLISHED has not
+ * changed, no rank has begun to write the buffer, and none will. The next weights are written to a
+ * buffer that is neither the newest nor pointed at; there is one buffer more than hazard words.
+ * Among several such buffers, the most recently retired one is used, which is still in the cache. A
+ * reader that was overtaken tries again. It soon succeeds: a try takes two loads, but a publication
+ * takes a pass over all weights. Nor can it be overtaken forever: while it sends nothing, the other
+ * workers run out of tickets, or reach the staleness bound.
  *
  * Weights in windows: a worker sends a request to all owners. An owner answers once the worker's
  * clock and slots allow it, from the newest buffer, which remains pointed at until the answer has
- * left. That takes one message each way. Reads by the worker would take three looks and a get, all
- * of them queued after the gradients on a full link. The worker sends the request before it
- * puts its last gradient: links carry both directions at once. Between spans all ranks get the
- * newest weights.
+ * left. That takes one message each way. If the worker read the weights as in shared memory, it
+ * would take three operations on words and a get, all queued after the gradients on a full link.
+ * The worker sends the request before it puts its last gradient: links carry both directions at
+ * once. Between spans all ranks get the newest weights.
  *
  * Clocks: a worker's gradient number c of the span (from 0) is computed from weights in which every
  * worker's gradients up to clock c - staleness are applied, in every slice. In shared memory the
- * worker waits for FLOOR before it takes a ticket. In windows it has a ticket, and the owner delays
- * its answer. A worker that has left the span, with all its gradients applied, does not hold back
- * the floor. The floor is raised after the publication.
+ * worker waits for FLOOR before it takes a ticket. In windows it takes the ticket without waiting
+ * for FLOOR, and the owner delays its answer. A worker that has left the span, with all its
+ * gradients applied, does not hold back the floor. The floor is raised after the publication.
  *
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
  * server", NIPS 2013, section 2; slices: Li et al., "Scaling distributed machine learning with the
@@ -124,7 +124,7 @@
 #include "comm/async.h"
 #include "comm/onesided.h"
 
-enum { DT__SLOTS = 2 }; /* per worker; a doorbell has one bit for them */
+enum { DT__SLOTS = 2 }; /* per worker; a doorbell has one bit for a slot's number */
 enum { DT__MOST_BUFFERS = 1 << 16 };
 
 /* The common control words; then those of each worker. */
@@ -244,8 +244,8 @@ struct dt_async {
     struct dt__slice *slice;
     int slices;
     bool *active;   /* (workers) takes part in this span */
-    uint64_t until; /* updates at the end of the span; on the bank, after closing it, the last
-                     * ticket */
+    uint64_t until; /* updates done at the end of the span; on the bank, once it has closed the
+                     * span, the number of tickets taken */
     bool closed;    /* the bank has ended the span early */
     bool begun;     /* owners have received the initial weights and state from the bank */
 
@@ -319,8 +319,8 @@ void dt__async_open_span(struct dt_async *async, uint64_t from);
  * Applies waiting gradients at the slices that this rank acts for, unless another rank is doing so,
  * and answers requests for their weights. */
 void dt__async_serve_own(struct dt_async *async);
-/* Waits, after this rank (and in shared memory every rank) has left the span, until all that
- * workers send is applied at its slices. */
+/* Waits until all gradients that workers send are applied at the slices that this rank acts for.
+ * Call it after this rank, and in shared memory every rank, has left the span. */
 void dt__async_drain(struct dt_async *async);
 
 /* Defined in async_worker.c. Leaves the span: returns when no other worker waits for this one. */
@@ -339,7 +339,7 @@ float *dt__rows_expand(struct dt_async *async, const struct dt_row_range *range,
 size_t dt__row_log_bytes(const struct dt__slice *slice);
 /* Gives all buffers the rows of the newest weights, before the first span. */
 void dt__row_log_fill(struct dt__slice *slice);
-/* Copies to the target buffer the rows of a range that differ from the newest weights. */
+/* Copies to the target buffer those rows of a range in which it differs from the newest weights. */
 void dt__row_log_copy(struct dt__slice *slice, int range);
 /* Logs the rows of the target that these gradients have written. */
 void dt__row_log_append(struct dt__slice *slice, int range, int n,

@@ -45,12 +45,12 @@ struct dt_world {
     struct dt__world_inside *inside; /* communicators and watchdog */
 };
 
-/* Collective over the world. Destroys the world, and ends MPI after dt_world_create, even after one
- * that failed (world: NULL). Print any error line before: launchers kill all ranks when the first
- * one has ended. The wait is watched with the last patience set by dt__world_watch, 600 s if none
- * was. If a rank dies or hangs meanwhile, the other ranks exit with the code of `status`: 10 s
- * after a failure, otherwise after run.stall_secs (0: they wait), and no sooner than 60 s after all
- * have arrived. */
+/* Collective over the world. Destroys a world of dt_world_create, and ends MPI; `world` is NULL if
+ * dt_world_create failed. Print any error line before this call, since launchers kill all ranks
+ * when the first one has ended. The wait until all ranks have arrived is watched, with the
+ * stall_secs that was set last (dt__world_watch), or 600 s if none was. If a rank dies or hangs
+ * after that, the other ranks exit with the code of `status`: after 10 s if it is a failure,
+ * otherwise after run.stall_secs, but at least 60 s (run.stall_secs 0: they wait). */
 void dt__world_end(struct dt_world *world, dt_status status);
 
 /* Collective over the world.
@@ -78,7 +78,7 @@ void dt__world_unshare(struct dt__shared *shared);
  * progress for stall_secs (0: off), when no rank makes progress, or at once when a process of this
  * host dies. */
 void dt__world_watch(struct dt_world *world, double stall_secs);
-/* Not collective. Ends the watch of a training or another operation: from now on only dead
+/* Not collective. Ends the watch over a training run or another operation: from now on only dead
  * processes are noticed. stopped: the operation has obeyed a stop request, which is cleared
  * (dt__stop_clear); all ranks must pass the same value. */
 void dt__world_rest(struct dt_world *world, bool stopped);
@@ -115,8 +115,8 @@ bool dt__world_claim_error(struct dt_world *world);
  * Prints "dtrain: error: [rank N on HOST] MESSAGE" once per host and ends the job at once. */
 void dt__world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
 
-/* Collectives over a set of ranks, whose waits sleep. A failure in MPI ends the job; functions that
- * need no memory cannot fail.
+/* Collectives over a set of ranks, whose waits sleep. A failure in MPI ends the job, so functions
+ * that allocate no memory cannot fail.
  *
  * Collective over the ranks. Agrees on a status: each rank passes its own, and all return the
  * status of the lowest rank that failed, with its message as the error text, prefixed "[rank N on
@@ -163,18 +163,19 @@ const char *dt__world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
  * the largest power of two below b - a, so the tree is a function of the number of leaves alone. */
 int dt__tree_split(int a, int b);
 
-/* The exchange sums the workers' gradients, updates the weights, and returns them to the workers,
- * bucket by bucket. Each worker owns a slice, which it sums and updates. On one host (node) it does
- * so in memory that the workers share with the bank, which sleeps meanwhile. On several hosts
- * (ordered) the owner receives the other hosts' sums, and sends the new weights back; of row-sparse
- * ranges, each host holds only the rows that its workers need next, and the owners hold the others.
- * With plain MPI_Reduce (reduce) the bank sums and updates everything. */
+/* The exchange sums the workers' gradients, updates the weights, and returns the new weights to the
+ * workers, bucket by bucket. There are three kinds of exchange. With `node` and `ordered`, each
+ * worker owns a slice, which it sums and updates. On one host (node) it does so in memory that the
+ * workers share with the bank, which sleeps meanwhile. On several hosts (ordered) the owner
+ * receives the other hosts' sums, and sends the new weights back. Each host then holds only those
+ * rows of row-sparse ranges that its workers need next, and the owners hold all others. With plain
+ * MPI_Reduce (reduce) the bank sums and updates everything. */
 
 /* The facts about a step that updates use. */
 struct dt_update_info {
     uint64_t step; /* updates done before this one */
     double norm2;  /* squared norm of the gradient sum if spec.norm.needed; else 0 */
-    /* (spec.norm.measures) written by dt_measure_fn, over all floats; NULL: not known yet */
+    /* (spec.norm.measures) what all calls of dt_measure_fn wrote; NULL: not known yet */
     const double *measures;
 };
 
@@ -201,7 +202,7 @@ struct dt_row_range {
     /* untouched rows do not change; false: they are updated with a gradient of 0 */
     bool touched_alone;
     /* Row r belongs to input first + r. All rows of an input have one owner. A worker that needs
-     * any row needs all inputs below the first of each range. */
+     * any row needs all inputs below every range's `first`. */
     size_t first;
     size_t most; /* upper bound on the rows that a replica's gradient touches; 0: all rows */
 };
@@ -222,22 +223,23 @@ typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int
 
 enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* upper bounds */
 
-/* The part of a sum that rounds what is sent: the sum of each of `groups` ranges of consecutive
- * replicas (group g starts at R g / groups), and each update. Rounding errors are kept, and added
- * before the next rounding. Sums inside a group are f32, whichever ranks its replicas are on. With
- * any rounding wire touched rows are rounded to bf16, without keeping the errors, and their updates
- * are not rounded. */
+/* How an exchange rounds what it sends. It rounds each update, and the sum of each of `groups`
+ * groups of consecutive replicas (group g starts at R g / groups). Rounding errors are kept, and
+ * added before the next rounding. Sums inside a group are f32, whichever ranks its replicas are on.
+ * With any wire that rounds, the sums of touched rows are rounded to bf16, no errors are kept for
+ * them, and their updates are not rounded. */
 struct dt_wire_spec {
-    int kind;      /* enum dt_wire, not with reduce; f32: no rounding, the others are ignored */
+    int kind;      /* enum dt_wire, not with reduce; f32: no rounding, other members are ignored */
     int groups;    /* 1 to R */
     size_t params; /* floats [0, params) are rounded; must be a bucket's end; 0: all */
 };
 
-/* The part of a sum that computes its squared norm, and measures for a rule over whole tensors. */
+/* How an exchange computes the squared norm of a sum, and measures for an update rule that looks at
+ * whole tensors. */
 struct dt_norm_spec {
     bool needed;            /* info.norm2 must be known before any update */
     size_t params;          /* floats [0, params) count in the norm; 0: all */
-    dt_measure_fn *measure; /* NULL: no measures; else needs `needed`, and no row_range */
+    dt_measure_fn *measure; /* NULL: no measures; else `needed` is true, and row_ranges 0 */
     size_t measures;
     size_t squares; /* with `needed`: number of doubles that follow the measures in
                      * dt__exchange_measured */
@@ -249,8 +251,8 @@ struct dt_exchange_times {
 };
 
 struct dt_exchange_spec {
-    /* Over this many workers from first_worker on, without the bank; workers 0: over the
-     * trainers. */
+    /* The exchange is over this many workers from first_worker on, without the bank. workers 0: it
+     * is over the trainers. */
     int first_worker, workers;
     const int *worker_of; /* (R) worker of each replica; NULL: as in dt__replicas_assign */
     int kind;             /* enum dt_exchange_kind; dt__exchange_create resolves auto */
@@ -263,10 +265,11 @@ struct dt_exchange_spec {
      * updates as the last one. At most DT_EXCHANGE_VECTORS. */
     int vectors;
     struct dt_norm_spec norm;
-    size_t tail; /* floats after each vector of the bank's books, for the caller's use */
-    /* Directory for the bank's books: whole vectors of distributed rows, each followed by `tail`
-     * floats. Books are in an unnamed file there if they are large (dt__is_backed) or /dev/shm is
-     * small. NULL: in memory. */
+    /* The bank's books are the whole vectors, each followed by `tail` floats for the caller's use.
+     * The bank has books if rows are distributed, or `tail` is not 0. They are in an unnamed file
+     * in the directory `books` if they are large (dt__is_backed) or /dev/shm is small. books NULL:
+     * they are in memory. */
+    size_t tail;
     const char *books;
     dt_update_fn *update;
     /* (row_ranges) row-sparse ranges in rising order; each in one bucket */
@@ -281,7 +284,7 @@ struct dt_exchange_spec {
     int matrices;
     dt_tile_fn *tile; /* required with factored matrices */
     dt_update_tile_fn *update_tile;
-    size_t copies; /* bytes, shared by all ranks, for more state of update_tile */
+    size_t copies; /* bytes, shared by all ranks, for the caller's update_tile */
     void *arg;
     struct dt_exchange_times *times; /* the caller's; the exchange adds this rank's seconds */
 };
@@ -297,8 +300,9 @@ int dt__exchange_which(const struct dt_exchange *exchange); /* the kind in use *
 
 /* Returns the whole vectors, to fill before dt__exchange_start and to read between spans. They are
  * valid on the bank and, if one host has all ranks, on workers; a vector that is not in this rank's
- * memory is NULL. The bank's weights are always current; its optimizer state, and its node's books
- * if any, are those of the last dt__exchange_gather. */
+ * memory is NULL. On the bank's node they are the books, if there are any. The books, and the
+ * bank's optimizer state, are those of the last dt__exchange_gather; without books, the bank's
+ * weights are always current. */
 float *const *dt__exchange_vectors(struct dt_exchange *exchange);
 /* Returns on workers (measures + squares) doubles, this node's contribution to what updates must
  * know; NULL unless spec.norm.needed. At most one rank writes each of them in a step, before its
@@ -342,15 +346,16 @@ typedef int dt_ask_fn(void *arg);
 
 /* Worker: returns the weights to read. */
 const float *dt__exchange_weights(const struct dt_exchange *exchange);
-/* Worker: returns where to write a replica's gradient. Rows are whole without row-sparse ranges and
- * with reduce: then touched is NULL, on all ranks. Matrices are whole without factored matrices,
- * with the norm, with several hosts, and if shared memory is too small for factors. */
+/* Worker: returns where to write a replica's gradient. Without row-sparse ranges, and with reduce,
+ * the gradient has all rows, and `touched` is NULL on all ranks. Without factored matrices, with
+ * the norm, with several hosts, and if shared memory is too small for factors, it has whole
+ * matrices. */
 struct dt_slot dt__exchange_slot(const struct dt_exchange *exchange, int replica);
 /* Worker: returns the list to fill, in rising order, with the inputs whose rows the worker reads
- * next, if rows are distributed (row-sparse ranges on several hosts). Fill it before
- * dt__exchange_end, for the step that follows, or before dt__exchange_pull. Afterwards these rows
- * are contiguous, from each range's offset on, in the order of dt__exchange_inputs. NULL: rows are
- * whole. */
+ * next. NULL: rows are not distributed (they are with row-sparse ranges on several hosts). Fill the
+ * list before dt__exchange_end, for the step that follows, or before dt__exchange_pull. After that
+ * call these rows are contiguous, from each range's offset on, in the order of
+ * dt__exchange_inputs. */
 const struct dt_touched *dt__exchange_needs(const struct dt_exchange *exchange);
 /* Worker: returns the inputs whose rows its host has until the end of the step or the next pull.
  * The pointer never changes. */
@@ -383,11 +388,11 @@ int dt__exchange_consult(struct dt_exchange *exchange, int ask);
 int dt__exchange_serve_span(struct dt_exchange *exchange, uint64_t from, uint64_t until,
                             dt_ask_fn *ask, void *arg, uint64_t *out_step);
 /* Worker: waits until all updates of the last step are done, and releases the bank's
- * dt__exchange_serve_span. Call it once for each call of that. */
+ * dt__exchange_serve_span. Call it once for each call of dt__exchange_serve_span. */
 void dt__exchange_settle(struct dt_exchange *exchange);
-/* Collective over the exchange's workers. Waits until all have arrived. One rank of each node is
- * its first, for which dt__exchange_is_first returns true; it may write the node's weights between
- * two steps and between two barriers. */
+/* Collective over the exchange's workers. Waits until all have arrived. On one rank of each node,
+ * its first, dt__exchange_is_first returns true. Between two steps this rank may write the node's
+ * weights, after one barrier and before another. */
 void dt__exchange_barrier(struct dt_exchange *exchange);
 bool dt__exchange_is_first(const struct dt_exchange *exchange);
 

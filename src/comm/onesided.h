@@ -1,5 +1,5 @@
-/* onesided: memory of an owner of weights, into which every worker can put, and in which it can
- * count.
+/* onesided: memory of an owner of weights. Every worker can put bytes into it, and operate on its
+ * control words.
  *
  * The slot protocol uses its transport only through this interface. The transports are memory that
  * a host shares (async_shared.c), an MPI window with memory at each owner (async_window.c), and a
@@ -26,8 +26,8 @@ enum { DT__WORD_STRIDE = 64 };
 struct dt__answer {
     struct dt__head {     /* the weights follow it */
         uint64_t version; /* updates in the weights */
-        uint64_t floor;   /* the least number, over active workers, of their gradients of this span
-                           * in the weights */
+        uint64_t floor;   /* gradients of this span in the weights, of the active worker that has
+                           * the fewest */
     } head;
     int left; /* messages of the answer in flight */
 };
@@ -42,7 +42,7 @@ struct dt__onesided_ops {
     /* Pauses a little, or until there is news, and makes progress; ends the job if that takes too
      * long. The rank is shown as waiting for `what` until its next dt__world_heartbeat. */
     void (*pause)(struct dt__onesided *remote, const char *what);
-    /* Ends the pauses of the ranks at `whom`: there is news for them. */
+    /* Ends the pauses of the workers or of the bank: there is news for them. */
     void (*notify)(struct dt__onesided *remote, enum dt__end whom);
     /* Lets MPI receive what other ranks send, and executes the operations that they have started on
      * this rank's memory. */
@@ -54,19 +54,21 @@ struct dt__onesided_ops {
      * another rank: *left, a counter of the caller, rises at once, and falls in `progress` when an
      * operation completes.
      *
-     * Starts a put. Complete: all bytes have left this rank, and may change. They arrive in any
-     * order, without notice. */
+     * Starts a put. It is complete when all bytes have left this rank, and may change. They arrive
+     * in any order, without notice. */
     void (*put)(struct dt__onesided *remote, int *left, size_t offset, const void *bytes,
                 size_t length);
-    /* Starts a fetch_op. Operations of one rank on one owner keep their order. Complete: *before
-     * has the former value. before and left NULL: the caller does not need it. */
+    /* Starts a fetch_op. Operations of one rank on one owner keep their order. When it is
+     * complete, *before has the former value. before and left are NULL if the caller does not need
+     * that. */
     void (*begin)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
                   uint64_t *before, int *left);
     /* Sends the owner's answer to a worker: the head, then `length` bytes of body. Neither may
      * change until the send is complete. */
     void (*send)(struct dt__onesided *remote, int worker, struct dt__answer *answer,
                  const void *body, size_t length);
-    /* Prepares to receive the next answer on a worker. Complete: it has arrived. */
+    /* Prepares to receive the next answer on a worker. It is complete when the answer has
+     * arrived. */
     void (*expect)(struct dt__onesided *remote, struct dt__answer *answer, void *body,
                    size_t length);
 };

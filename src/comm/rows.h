@@ -4,8 +4,8 @@
  * batch touches few of its rows. A replica's slot has the gradients of the rows that its batch
  * touched, contiguous, and a rising list of their numbers; both are in shared memory. The workers
  * merge the lists, each for some of the rows, and sum a row over the replicas that have it, in the
- * order of the fixed tree. The bits are those of whole gradients, in which the other replicas would
- * have zeros.
+ * order of the fixed tree. The sums have the same bits as sums of whole gradients, in which the
+ * other replicas would have zeros.
  *
  * On several nodes a node has only some of the rows. Row r of a range belongs to input first + r of
  * the network, and inputs are distributed in blocks to owners, which are the agents of all nodes.
@@ -65,8 +65,8 @@ static inline uint32_t dt__touched_below(const struct dt_touched *list, uint32_t
     return from;
 }
 
-/* Checks that the ranges rise without overlap and end before `params`. So per-row tables are
- * smaller than the vectors, and their sizes cannot overflow. DT_EUSAGE. */
+/* Checks that the ranges rise without overlap and end before `params`. Tables with an entry per row
+ * are then smaller than the vectors, and their sizes cannot overflow. DT_EUSAGE. */
 dt_status dt__rows_check(const struct dt_row_range *range, int count, size_t params);
 /* Returns the lists (ranges) of touched rows of a replica of this node; NULL: gradients of rows are
  * whole. */

@@ -64,8 +64,8 @@ void dt__split_destroy(
 
 /* Returns the worker that owns a part. The parts of a worker are contiguous. */
 int dt__split_owner(const struct dt_split *split, int part);
-/* Finds number `index` of the ranges [*first, *end) of this worker's parts whose sum is one node of
- * the fixed tree. Returns false if there are no more. */
+/* Sets [*first, *end) to range `index` of this worker's parts: the parts whose sum is the worker's
+ * partial sum number `index` in the fixed tree. Returns false if there are no more. */
 bool dt__split_partial(const struct dt_split *split, int index, int *first, int *end);
 
 /* Starts a step on a worker. rows: number of rows of each replica. */
@@ -83,8 +83,8 @@ float *dt__split_inputs(const struct dt_split *split, int layer, size_t block);
 float *dt__split_outputs(const struct dt_split *split, int layer, int part);
 float *dt__split_sum(const struct dt_split *split, int layer, int index, size_t block);
 
-/* Collective over the workers. All workers call these three functions in the same order. This one
- * sends the inputs; afterwards each node has all rows of them. */
+/* Collective over the workers. All workers call the next three collective functions in the same
+ * order. This one sends the inputs; afterwards each node has all rows of them. */
 void dt__split_give_inputs(struct dt_split *split, int layer);
 /* Collective over the workers. Moves rows between their workers and the owners of parts. home:
  * moves outputs; afterwards this worker's rows of all parts are in its node's memory. Otherwise

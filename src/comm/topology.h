@@ -12,7 +12,7 @@
  *
  * A node sends each of its partial sums. With H nodes that have one partial sum each, a link
  * carries 2 (H - 1) / H of the vector's bytes each way, the lower bound of any all-reduce. The bits
- * are a function of the replicas alone.
+ * of the sum are a function of the replicas alone.
  *
  * With a rounded wire there is a tree over each group's replicas, and one over the groups; without
  * rounding, all replicas are one group. */
@@ -29,8 +29,8 @@ struct dt__partial_sum {
     int first, end;
     int node;
     bool covers_group; /* its node rounds the sum */
-    int place; /* number of this sum among those of other nodes, or among this node's sums that
-                * cover a group */
+    int place; /* another node's sum: its number among the sums of other nodes; this node's: among
+                * this node's sums that cover a group */
 };
 
 /* Consecutive replicas whose sum is rounded before it is added to the sums of other groups

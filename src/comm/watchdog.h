@@ -3,13 +3,13 @@
  * Every rank shows in its host's heartbeat table what it does, and when it last made progress. A
  * thread of every rank reads the table, and ends the job when a rank has made no progress for
  * run.stall_secs, or when a process has died. The thread runs even while its rank is blocked, for
- * example in MPI, but stops if its process is stopped: a rank whose thread does not look is
- * stopped. The bank and the first rank of every other host exchange messages, sent whenever these
- * ranks wait or make progress; a stop request travels with them.
+ * example in MPI, but not while its process is stopped; so a rank whose thread no longer looks at
+ * the table is stopped. The bank and the first rank of every other host exchange messages, sent
+ * whenever these ranks wait or make progress; a stop request travels with them.
  *
  * The table below shows which rank's thread ends the job, and how long after the last sign of
  * progress; S is run.stall_secs. The rank nearest to the culprit reports first, and the other ranks
- * leave its abort the time to reach them, so that one line names the culprit:
+ * give its abort time to reach them, so that only one line is printed and names the culprit:
  *
  *   a process of the host has died      any of the host      at once; 3 s if it is asked to stop
  *   a rank of the host is stopped       any of the host      S
@@ -17,11 +17,11 @@
  *       alone on its host, not bank     the rank itself      S + 8 s: the bank is first
  *   a host is not heard from, or the    bank                 S + 1.5 s
  *       bank does not answer            host number h        S + 1.5 s + 8 s * h
- *       whose rank is not alone there   the same             8 s more: its neighbours are first
+ *       host with several ranks         the same             8 s more: its other ranks are first
  *   all ranks wait                      bank                 S + 12 s
  *
- * No age is counted from before the thread that looks last woke up late: a job that was suspended
- * as a whole, and continues, is not stalled.
+ * A thread that wakes up late may have been suspended with the whole job, which is not stalled when
+ * it continues. So the thread reports no stall until it has been awake for S after that.
  *
  * The thread starts before the first collective call of a job, with a private table, and switches
  * to the host's table once that exists. */
@@ -60,7 +60,7 @@ struct dt__heartbeat {
 
 struct dt__heartbeat_table {
     _Alignas(64) _Atomic int error; /* the first rank that claims it prints the host's error line */
-    _Atomic int stop;               /* mark of the stop request to a rank of this host; 0: none */
+    _Atomic int stop;               /* mark of a stop request to a rank of this host; 0: none */
     int rows;
     struct dt__heartbeat row[];
 };
@@ -160,7 +160,8 @@ int64_t dt__exchange_period_us(const struct dt_world *world);
 /* Returns the number that a stop request carries. It rises with each training that was stopped, so
  * that a request for an earlier training is ignored. */
 int dt__stop_mark(const struct dt__watchdog *watchdog);
-/* is_it: makes `world` the process's watched world. Otherwise, if it is that world, sets none. */
+/* With is_it, makes `world` the process's watched world. Otherwise, if `world` is the watched one,
+ * sets none. */
 void dt__watched_world_set(struct dt_world *world, bool is_it);
 /* Exchanges the last messages with a peer, since MPI may end only when all messages are
  * received. */
@@ -173,7 +174,7 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs);
 /* Collective over all ranks. Switches to the host's table, and starts messages with other hosts. */
 void dt__watchdog_connect(struct dt_world *world);
 /* Not collective.
- * Ends the watch of this rank and of its peers: this rank may exit now. */
+ * Ends the watch over this rank and its peers: this rank may exit now. */
 void dt__watchdog_stop(struct dt_world *world);
 /* Collective over the ranks that connected.
  * Frees the watchdog, after dt__watchdog_stop. */
