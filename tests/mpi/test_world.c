@@ -306,7 +306,7 @@ unsigned __wrap_alarm(unsigned secs)
 {
     EXPECT(is_single ? secs == 10 : secs >= 60, "a time limit of %u s for the end", secs);
     EXPECT(!bank_has_come || *bank_has_come, "the time limit starts while the bank is busy");
-    if (failures) _exit(1);
+    if (failures) _exit(3);
     return __real_alarm(1);
 }
 
@@ -342,7 +342,7 @@ static void stay(bool refused)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "single") == 0) return be_single(), failures != 0;
-    if (argc > 1 && strcmp(argv[1], "stays") == 0) return stay(false), 1;
+    if (argc > 1 && strcmp(argv[1], "stays") == 0) return stay(false), 3;
     if (argc > 1 && strcmp(argv[1], "refused") == 0) return stay(true), 1;
     struct dt_world *early;
     const MPI_Comm comm = MPI_COMM_WORLD;
