@@ -547,8 +547,8 @@ for header in auto no; do
         run.dir="$tmp/texts-$header" 2>"$tmp/$header.log" ||
         fail_with "$tmp/$header.log" 'a table of texts'
 done
-expect_line "$tmp/auto.log" \
-    "warning: the label's column is named 'yes', which is also a class: if the first row is data, set data.header=no" \
+also="the label's column is named 'yes', which is also a class"
+expect_line "$tmp/auto.log" "warning: $also: if the first row is data, set data.header=no" \
     'no word of a first row of texts'
 grep -q 'also a class' "$tmp/no.log" && fail 'a warning of a name that is none'
 printf 'a,the payment that is due in the next month\n1,0\n2,1\n' >"$tmp/long.csv"
