@@ -33,13 +33,16 @@ await_start() {
 # prints nothing at all.
 printf '#!/bin/sh\n"%s" "$@" && sleep 0.5\n' "$bed/agent" >"$tmp/agent"
 chmod +x "$tmp/agent"
-# far NAME HOSTS ARGUMENT...: a job of two ranks in the background.
+has_started() { [ -n "$(pid "$1" dtrain 0)" ]; }
+# far NAME HOSTS ARGUMENT...: a job of two ranks in the background. One starts after the other: of
+# three mpirun of Open MPI 4.1.4 at once, one waited for ever for a daemon that had ended.
 far() {
     name=$1 options=$2
     shift 2
     on_host 1 "$dtrain" launch -np 2 $options $rsh "$tmp/agent" --mca plm_rsh_no_tree_spawn 1 \
         $common data.eval= run.dir="$tmp/$name" run.stall_secs=60 "$@" \
         >"$tmp/$name.out" 2>"$tmp/$name.err" &
+    wait_until has_started "$tmp/$name" || fail_with "$tmp/$name.err" "$name does not start"
 }
 echo "$(host_name 2) slots=2" >"$tmp/second"
 far reading "--hostfile $tmp/second" test.slow_rank=0 test.slow_secs=25 train.max_steps=1
