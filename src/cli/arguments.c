@@ -94,6 +94,27 @@ dt_status cli_configure(struct dt_config *config, const char *command, int count
 
 /* ---- a model -------------------------------------------------------------------------------- */
 
+/* Resets the run's label files, held-out fractions, sets and eval.batches, unless arguments set
+ * them: they belong to the run's data, not to the files of data.eval. */
+static dt_status model_reset_rows(struct dt_config *config)
+{
+    static const struct {
+        const char *key, *value;
+        bool always;
+    } RESET[] = {{"data.eval_labels", "", false},   {"data.eval_fraction", "0", true},
+                 {"data.test_fraction", "0", true}, {"data.folds", "0", true},
+                 {"eval.also", "", false},          {"eval.also_labels", "", false},
+                 {"eval.batches", "0", false}};
+    char setting[64];
+    if (!*config->data.eval) return dt_fail(DT_EUSAGE, "data.eval=: expected files or globs");
+    for (size_t i = 0; i < sizeof RESET / sizeof *RESET; i++) {
+        if (!RESET[i].always && dt__config_is_given(config, RESET[i].key)) continue;
+        (void)snprintf(setting, sizeof setting, "%s=%s", RESET[i].key, RESET[i].value);
+        DT_TRY(dt_config_set(config, setting));
+    }
+    return DT_OK;
+}
+
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
 {
     struct dt_config *config = &model->config;
@@ -120,23 +141,7 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
                         strcmp(argv[0], "predict") ? "" : ", or rows from standard input: < FILE"));
         DT_GUARD(dt__config_set_for(config, argv[0], argv[i]));
     }
-    if (dt__config_is_given(config, "data.eval")) {
-        /* The run's label files, held-out fractions, sets and eval.batches belong to the run's
-         * data, not to other files. */
-        if (!*config->data.eval)
-            DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
-        if (!dt__config_is_given(config, "data.eval_labels"))
-            DT_GUARD(dt_config_set(config, "data.eval_labels="));
-        DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));
-        DT_GUARD(dt_config_set(config, "data.test_fraction=0"));
-        DT_GUARD(dt_config_set(config, "data.folds=0"));
-        if (!dt__config_is_given(config, "eval.also"))
-            DT_GUARD(dt_config_set(config, "eval.also="));
-        if (!dt__config_is_given(config, "eval.also_labels"))
-            DT_GUARD(dt_config_set(config, "eval.also_labels="));
-        if (!dt__config_is_given(config, "eval.batches"))
-            DT_GUARD(dt_config_set(config, "eval.batches=0"));
-    }
+    if (dt__config_is_given(config, "data.eval")) DT_GUARD(model_reset_rows(config));
     /* Use the run's kernel; it is an error if the arguments name one that is not available, and a
      * warning if the run's own is not. Predictions are made in f32, but the kernel of a run in bf16
      * also decides how convolutions in f32 are computed. */
