@@ -32,15 +32,15 @@ void dt__store_relaxed(_Atomic int64_t *place, int64_t value)
 
 void dt__phase_store(struct dt__phase *phase, const char *text)
 {
-    uint64_t words[DT__PHASE_CHOICES] = {0};
+    uint64_t words[DT__PHASE_WORDS] = {0};
     strncpy((char *)words, text, sizeof words - 1);
-    for (int i = 0; i < DT__PHASE_CHOICES; i++)
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
         atomic_store_explicit(&phase->word[i], words[i], memory_order_relaxed);
 }
 
 void dt__phase_load(const struct dt__phase *phase, char text[DT_PHASE_TEXT])
 {
-    for (int i = 0; i < DT__PHASE_CHOICES; i++) {
+    for (int i = 0; i < DT__PHASE_WORDS; i++) {
         uint64_t word = atomic_load(&phase->word[i]);
         memcpy(text + 8 * i, &word, 8);
     }

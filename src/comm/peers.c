@@ -28,7 +28,7 @@ static struct dt__heartbeat_message message_make(const struct dt_world *world)
         .stop = dt__stop_requested() ? dt__stop_mark(&world->inside->watchdog) : 0,
         .error_printed = dt__error_was_printed(&world->inside->watchdog),
         .step = atomic_load(&heartbeat->step)};
-    for (int i = 0; i < DT__PHASE_CHOICES; i++)
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
         out.phase[i] = atomic_load(&heartbeat->phase.word[i]);
     return out;
 }
@@ -42,7 +42,7 @@ static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__pe
     atomic_store(&peer->heard_us, now);
     atomic_store(&peer->heartbeat.progress_us, now - message->idle_us);
     atomic_store(&peer->heartbeat.step, message->step);
-    for (int i = 0; i < DT__PHASE_CHOICES; i++)
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
         atomic_store(&peer->heartbeat.phase.word[i], message->phase[i]);
     if (message->stop == dt__stop_mark(watchdog)) dt_stop_request();
     int nobody = DT__ERROR_NONE;

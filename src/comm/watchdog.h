@@ -35,11 +35,11 @@
 #include "comm/comm.h"
 #include "comm/shared.h"
 
-enum { DT__PHASE_CHOICES = DT_PHASE_TEXT / 8 };
+enum { DT__PHASE_WORDS = DT_PHASE_TEXT / 8 };
 
 /* A short text that may be read while another thread changes it. */
 struct dt__phase {
-    _Atomic uint64_t word[DT__PHASE_CHOICES];
+    _Atomic uint64_t word[DT__PHASE_WORDS];
 };
 
 /* One rank's row. Times are of the host's monotonic clock. */
@@ -71,7 +71,7 @@ struct dt__heartbeat_message {
     int64_t stop;          /* mark of a requested stop; 0: none */
     int64_t last;          /* this is the last message */
     int64_t error_printed; /* the job ends, and an error line was printed */
-    uint64_t step, phase[DT__PHASE_CHOICES];
+    uint64_t step, phase[DT__PHASE_WORDS];
 };
 
 /* A rank of another host that exchanges messages with this rank. */
@@ -160,7 +160,7 @@ int64_t dt__exchange_period_us(const struct dt_world *world);
 /* Returns the number that a stop request carries. It rises with each training that was stopped, so
  * that a request for an earlier training is ignored. */
 int dt__stop_mark(const struct dt__watchdog *watchdog);
-/* With is_it, makes `world` the process's watched world. Otherwise, if `world` is the watched one,
+/* Makes `world` the process's watched world if is_it; otherwise, if `world` is the watched one,
  * sets none. */
 void dt__watched_world_set(struct dt_world *world, bool is_it);
 /* Exchanges the last messages with a peer, since MPI may end only when all messages are
