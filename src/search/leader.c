@@ -443,7 +443,7 @@ static dt_status members_need(struct dt__leader *leader, const struct dt__member
         for (int f = 0; f < search->folds; f++) {
             const struct dt__path dir = dt__trial_dir(search, members->trial[m], f);
             if (has_best(dir.text)) continue;
-            DT_TRY(dt__path_remove(dt__outputs_path(search, members->trial[m], f).text));
+            dt__path_remove(dt__outputs_path(search, members->trial[m], f).text);
         }
     return stage_run(leader, members->trial, members->count, 0);
 }
@@ -580,9 +580,9 @@ static void weights_clear(const struct dt__leader *leader, const struct dt__memb
             better += !dt__members_have(members, o) && ranks_before(all, o, t);
         for (int f = 0; f < search->folds; f++) {
             const struct dt__path dir = dt__trial_dir(search, t, f);
-            (void)dt__path_remove(dt__path("%s/ckpt", dir.text).text);
+            dt__path_remove(dt__path("%s/ckpt", dir.text).text);
             if (!member && better >= search->config->search.keep)
-                (void)dt__path_remove(dt__path("%s/export", dir.text).text);
+                dt__path_remove(dt__path("%s/export", dir.text).text);
         }
     }
 }

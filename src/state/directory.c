@@ -75,16 +75,15 @@ dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, uint64_t first,
     return DT_OK;
 }
 
-dt_status dt__path_remove(const char *path)
+void dt__path_remove(const char *path)
 {
-    if (unlink(path) == 0 || errno == ENOENT) return DT_OK;
+    if (unlink(path) == 0 || errno == ENOENT) return;
     int error = errno;
     if (dt__path_is_dir(path)) {
         if (dt__dir_clear(path, NULL)) dt__warn("%s", dt_error_text());
         error = rmdir(path) ? errno : 0;
     }
     if (error) dt__warn("%s: cannot remove: %s", path, strerror(error));
-    return DT_OK;
 }
 
 dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name))
@@ -93,7 +92,7 @@ dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name))
     dt_status status = dir_list(dir, &names);
     for (size_t i = 0; i < names.count && !status; i++)
         if (!wanted || wanted(names.items[i]))
-            status = dt__path_remove(dt__path("%s/%s", dir, names.items[i]).text);
+            dt__path_remove(dt__path("%s/%s", dir, names.items[i]).text);
     dt__names_free(names.items, names.count);
     return status;
 }
@@ -151,14 +150,13 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
 {
     struct dt__numbers steps;
     char name[DT_CHECKPOINT_NAME];
-    dt_status status = DT_OK;
     if (keep <= 0) return DT_OK;
     DT_TRY(list_steps(dir, &steps));
-    for (size_t i = keep < 2 ? 2 : (size_t)keep; i < steps.count && !status; i++)
+    for (size_t i = keep < 2 ? 2 : (size_t)keep; i < steps.count; i++)
         if (!protected || strcmp(dt__checkpoint_name(steps.items[i], name), protected) != 0)
-            status = dt__path_remove(dt__step_path(dir, steps.items[i]).text);
+            dt__path_remove(dt__step_path(dir, steps.items[i]).text);
     dt_free(steps.items);
-    return status;
+    return DT_OK;
 }
 
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint)

@@ -28,8 +28,8 @@ dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, uint64_t first,
 /* Removes all entries of `dir` whose names `wanted` accepts (NULL: all). If an entry cannot be
  * removed, it warns and goes on. */
 dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name));
-/* Removes a file or a directory with its contents. If it cannot, it warns and returns DT_OK. */
-dt_status dt__path_remove(const char *path);
+/* Removes a file or a directory with its contents. If it cannot, it warns. */
+void dt__path_remove(const char *path);
 
 /* Writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, and points the link
  * DIR/latest.h5 to it. Also removes leftovers of saves that were killed.
