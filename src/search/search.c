@@ -108,9 +108,9 @@ static dt_status directory_take(const struct dt_config *config, int *lock)
     char *text = NULL;
     DT_TRY(dt__dir_make(dir));
     DT_TRY(dt__lock_take(dir, lock));
-    if (search_exists(config) && !strcmp(config->run.resume, "never"))
-        return dt_fail(DT_EMISMATCH, "%s: there is a search, and run.resume=never", dir);
     if (search_exists(config)) {
+        if (!strcmp(config->run.resume, "never"))
+            return dt_fail(DT_EMISMATCH, "%s: there is a search, and run.resume=never", dir);
         DT_TRY(dt__config_init(&before));
         dt_status status = dt_config_read_file(&before, path.text);
         if (!status) status = dt__config_match_search(&before, config);
