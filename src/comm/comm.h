@@ -251,8 +251,8 @@ struct dt_exchange_times {
 };
 
 struct dt_exchange_spec {
-    /* The exchange is over this many workers from first_worker on, without the bank. workers 0: it
-     * is over the trainers. */
+    /* This many workers from first_worker on take part, without the bank. workers 0: all trainers
+     * take part. */
     int first_worker, workers;
     const int *worker_of; /* (R) worker of each replica; NULL: as in dt__replicas_assign */
     int kind;             /* enum dt_exchange_kind; dt__exchange_create resolves auto */

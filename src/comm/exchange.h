@@ -270,7 +270,7 @@ struct dt__node_memory {
     /* Books are whole vectors on the bank's node, for an exchange in which only the owners together
      * have all floats (or with spec.tail). Training starts from them, and the owners' floats are
      * gathered into them. They are as large as the model and its state; large ones are in an
-     * unnamed file, of which the kernel keeps in memory what fits. NULL: no books. */
+     * unnamed file, so the kernel keeps in memory what fits. NULL: no books. */
     struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
 };
@@ -426,7 +426,7 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Updates the weights of an owned chunk, from x->memory->sums or, without the norm, from the sum
  * that it computes in the same pass. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Functions for the kinds of range of which each node has all floats. */
+/* Functions for the kinds of range whose floats each node has all. */
 void dt__whole_squares(struct dt_exchange *x, const struct dt__range *range, struct dt__floats at,
                        struct dt__norm *norm);
 void dt__whole_move(struct dt_exchange *x, const struct dt__range *range, bool to_bank,
